@@ -4,13 +4,19 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 UV := $(VENV)/bin/uv
 
-.PHONY: up test check format lock schema proto install install-dev browser peers conformance bench shell help
+.PHONY: up test check format lock schema proto install install-dev browser peers conformance bench shell dev test-fast help
 
 help: ## List these commands
 	@sed -n 's/^\([a-z-]*\):.* ## /\1|/p' $(MAKEFILE_LIST) | sort | awk -F'|' '{ printf "make %-12s %s\n", $$1, $$2 }'
 
 up: install ## Start everything on this machine. Options: ARGS="--no-demo --port 9000"
 	@exec $(RUN) manage.py up $(ARGS)
+
+dev: install-dev ## Start everything with DEBUG, and restart the web process when code changes. SQL in its log: LOG_SQL=1
+	@DEBUG=1 exec $(RUN) manage.py up --reload $(ARGS)
+
+test-fast: install-dev ## Run the tests that import what you changed since HEAD (or BASE=main), on SQLite
+	@$(RUN) -m tests.fast $(BASE) $(ARGS)
 
 test: install-dev peers browser ## Run every test on PostgreSQL and SQLite. A part: ARGS="tests/nhi -k rotate"
 	@$(RUN) -m tests.run $(ARGS)

@@ -12,25 +12,27 @@ from a2a.chains import Chain
 from a2a.models import Task
 from a2a.models.tasks import FOR_ANOTHER
 from common import context
-from common.errors import GatehouseError, Limited, NotAllowed, NotFound, TooLarge
-from common.prepared import Prepared
-from nhi import decisions, facts, run_tokens, within
+from common.errors import GatehouseError, NotAllowed, NotFound, PayloadTooLarge, RateLimited
+from common.fastsql.prepared import PreparedQuery
 from nhi.actors import Actor
-from nhi.chains import Chain as NobodyBehind
-from nhi.chains import Link
+from nhi.authorization import facts, work_conditions
+from nhi.authorization.facts import LoadedFacts
 from nhi.choices import Kind, PermissionType, State
-from nhi.facts import Loaded
+from nhi.credentials import run_tokens
+from nhi.decisions import engine
+from nhi.decisions.delegation import ChainLink
+from nhi.decisions.delegation import DelegationChain as NobodyBehind
+from nhi.decisions.types import AccessMatch, CallCondition, Decision, RequestedAction
 from nhi.models import Identity, NhiPermission
-from nhi.terms import Action, Condition, Decision, Match
 from supervisor.access import Caller
 
 #: Of one whole; and after how many seconds to ask again.
 MOST_OPEN, RETRY_AFTER = 200, 30
-_SENDER = Prepared(lambda identity: Identity.objects.filter(pk=identity).order_by(), identity=UUID)
+_SENDER = PreparedQuery(lambda identity: Identity.objects.filter(pk=identity).order_by(), identity=UUID)
 SEND = "a2a.send_task"
 
 
-class QuotaExceeded(Limited):
+class QuotaExceeded(RateLimited):
     """The hour of a grant is used up."""
 
     code = "quota_exceeded"
@@ -65,7 +67,7 @@ def source_of(caller: Caller, named: UUID | None) -> Identity | None:
     """In whose name the task is sent: the caller's own, unless somebody who may says another; None for people."""
     actor = caller.actor
     if named is None or named == actor.id:
-        return None if actor.is_person else caller.identity or _SENDER.first(identity=actor.id)
+        return None if actor.is_person else caller.identity or _SENDER.fetch_first(identity=actor.id)
     if not actor.may(FOR_ANOTHER):
         # The same whether or not there is such an identity.
         said = NotAllowed("You may send tasks in your own name only.", details={"reason": "source_not_yours"})
@@ -94,7 +96,7 @@ def require(
     permit = _permit(caller, source, target, action, given, chain)
     try:
         endpoint_room.require(target, given)
-    except (Limited, TooLarge) as full:
+    except (RateLimited, PayloadTooLarge) as full:
         raise Refused(full, full.code, {"reason": full.code}) from full
     return permit
 
@@ -103,9 +105,9 @@ def _permit(caller: Caller, source: Identity | None, target: Identity, action: s
     if source is None:
         return _require_of_person(caller.actor, target, chain)
     loaded = _facts(caller, source, target)
-    wanted = Action("call", given, name=action or None)
+    wanted = RequestedAction("call", given, name=action or None)
     closed = _along(chain, wanted, loaded, target)
-    decision = _decide(loaded, wanted, closed, Condition("budget", True))
+    decision = _decide(loaded, wanted, closed, CallCondition("budget", True))
     match = decision.match
     if decision.allowed and match is not None and match.max_calls_per_hour is not None:
         decision = _decide(loaded, wanted, closed, _budget(match))
@@ -117,12 +119,12 @@ def _permit(caller: Caller, source: Identity | None, target: Identity, action: s
     return Permit({"decision_id": str(decision.id), "grant": str(match.id)}, match.id, match.delegates, at)
 
 
-def _along(chain: Chain, wanted: Action, loaded: Loaded, target: Identity) -> Condition:
+def _along(chain: Chain, wanted: RequestedAction, loaded: LoadedFacts, target: Identity) -> CallCondition:
     """Neither round in a circle nor too deep, and nothing that those on whose behalf it is asked may not ask."""
     closed = chain.to(target)
     if not closed.ok or not chain.behind.principals:
         return closed
-    return within.of(chain.behind, wanted, loaded).condition
+    return work_conditions.check_chain(chain.behind, wanted, loaded).condition
 
 
 def require_room(chain: Chain) -> None:
@@ -142,34 +144,34 @@ def require_room(chain: Chain) -> None:
 def require_still(*, caller: Caller, task: Task, given: Any) -> None:
     """Who goes on with a task may still ask its agent. It was counted when it was sent."""
     target, source = task.agent, task.source
-    run = run_tokens.chain_behind(caller.shown)
-    if run is not None and run.is_bound and (run.task_id is None or task.parent_id != run.task_id):
+    run = run_tokens.load_chain(caller.shown)
+    if run is not None and run.is_bound_to_task and (run.task_id is None or task.parent_id != run.task_id):
         # Else what it may not ask of this agent by a new task it could say in one of before.
         said = NotAllowed(f"This run works on something else than the {task}.", details={"reason": "task_not_yours"})
         raise Refused(said, "task_not_yours")
     if source is None:
         assert caller.actor.id is not None  # whoever asks at a door is somebody
-        _require_of_person(caller.actor, target, Chain(NobodyBehind(), Link(caller.actor.id, caller.actor.name)))
+        _require_of_person(caller.actor, target, Chain(NobodyBehind(), ChainLink(caller.actor.id, caller.actor.name)))
         return
-    chain = chains.of(Link(source.pk, source.name), holder_id=source.pk, parent_task_id=task.parent_id, shown=None)
-    loaded, wanted = _facts(caller, source, target), Action("call", given, name=task.task_type or None)
+    chain = chains.of(ChainLink(source.pk, source.name), holder_id=source.pk, parent_task_id=task.parent_id, shown=None)
+    loaded, wanted = _facts(caller, source, target), RequestedAction("call", given, name=task.task_type or None)
     decision = _decide(loaded, wanted, _along(chain, wanted, loaded, target))
     if not decision.allowed:
         raise _refusal(caller.actor, decision, target, had_access=True)
 
 
-def _facts(caller: Caller, source: Identity, target: Identity) -> Loaded:
+def _facts(caller: Caller, source: Identity, target: Identity) -> LoadedFacts:
     if caller.shown is not None and source.pk == caller.actor.id:
         return facts.for_token(caller.shown, context.current().source, target.pk, audience=caller.audience)
     # Somebody who may speaks for it; what it may itself is asked all the same.
     return facts.for_question(source.pk, target.pk)
 
 
-def _decide(loaded: Loaded, wanted: Action, *conditions: Condition) -> Decision:
-    return decisions.decide(loaded.caller, wanted, loaded.target, replace(loaded.facts, conditions=conditions))
+def _decide(loaded: LoadedFacts, wanted: RequestedAction, *conditions: CallCondition) -> Decision:
+    return engine.decide(loaded.caller, wanted, loaded.target, replace(loaded.facts, conditions=conditions))
 
 
-def _budget(match: Match) -> Condition:
+def _budget(match: AccessMatch) -> CallCondition:
     """How much of the hour is used, exactly: who sends beside us waits for the grant's row."""
     NhiPermission.objects.select_for_update(of=("self",)).get(pk=match.id)
     return hours.left(match)

@@ -55,6 +55,6 @@ def kept(heard: Heard, secrets: Iterable[str]) -> tuple[str, bool]:
     """As it may be stored, without secrets or halves of them, and whether something of it is missing at its end."""
     # Half a character at a cut is none.
     text = DECODER("replace").decode(heard.read, final=heard.ended)
-    redactor = Redactor(known=frozenset(secrets))
-    clean = redactor.text(text) if heard.ended else redactor.beginning(text)
+    redactor = Redactor(secret_values=frozenset(secrets))
+    clean = redactor.redact_text(text) if heard.ended else redactor.redact_truncated_text(text)
     return clean[:MOST].replace(NUL, ITS_PICTURE), not heard.ended or len(clean) > MOST

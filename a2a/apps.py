@@ -26,17 +26,17 @@ class A2AConfig(AppConfig):
         )
         from a2a.choices import RuntimeKind  # noqa: PLC0415 - the same
         from a2a.remote import errands  # noqa: PLC0415 - the same
-        from nhi import registry  # noqa: PLC0415 - the same
+        from nhi import hooks  # noqa: PLC0415 - the same
         from supervisor import moves, watching  # noqa: PLC0415 - the same
 
         post_migrate.connect(rights.after_migrate, sender=self, dispatch_uid="a2a.rights")
-        registry.add_stop_step(cancelling.STEP)
+        hooks.add_stop_step(cancelling.STEP)
         carriers.add(RuntimeKind.REMOTE, errands.CARRIER)
         moves.on_moved(following.follow)
         moves.on_written(relaying.heard)
         endings.on_end(following.let_go)
-        registry.count_hours(hours.left)
-        registry.know_tasks(chains.known)
-        registry.add_work_source(origins.SOURCE)
-        registry.on_wait(waiting.LISTENER)
+        hooks.set_hourly_quota_source(hours.left)
+        hooks.set_task_source(chains.known)
+        hooks.add_work_source(origins.SOURCE)
+        hooks.on_waiting_call(waiting.LISTENER)
         watching.add(runtimes.watched)

@@ -8,9 +8,9 @@ from yarl import URL
 
 from a2a.models import Task
 from common import crypto, egress
-from common.errors import Invalid
+from common.errors import InvalidInput
 from common.redaction import redact_text
-from nhi.inputs import Problems
+from nhi.validation import Problems
 
 FIELD = "callback_url"
 LONGEST = 2000
@@ -19,7 +19,7 @@ LONGEST = 2000
 def check(problems: Problems, url: str, *, field: str = FIELD) -> None:
     """What its text tells, without asking the network."""
     problems.unless(len(url) <= LONGEST, field, f"Use at most {LONGEST} characters.")
-    if said := egress.problem(url):
+    if said := egress.find_url_problem(url):
         problems.add(field, said)
 
 
@@ -31,9 +31,9 @@ def look_up(url: str, *, field: str = FIELD) -> None:
 async def reached(url: str, *, field: str = FIELD) -> None:
     """Refuse a name that leads to where Gatehouse does not call. Name servers may be slow."""
     try:
-        await egress.check(url)
+        await egress.check_url(url)
     except egress.EgressBlocked as blocked:
-        raise Invalid.field(field, blocked.message) from blocked
+        raise InvalidInput.for_field(field, blocked.message) from blocked
 
 
 def keep(task: Task, url: str) -> None:

@@ -9,11 +9,11 @@ from django.db.models import QuerySet
 from a2a import queueing
 from a2a.choices import DeliveryState, Trouble
 from a2a.models import Delivery, DisabledUrl, Task
-from common import clock
+from common.db import clock
 from common.errors import Conflict, NotAllowed
 from nhi.actors import Actor
-from nhi.inputs import Problems
-from nhi.record import events
+from nhi.audit import events
+from nhi.validation import Problems
 
 RIGHT = "a2a.disable_delivery"
 #: What was delivered is, and what its receiver or a person called off is over.
@@ -85,8 +85,8 @@ def _require(actor: Actor, delivery: Delivery, reason: str) -> None:
     if not may(actor, delivery):
         raise NotAllowed("You may not call this off.", details={"needs": RIGHT})
     problems = Problems()
-    problems.reason(reason)
-    problems.settle()
+    problems.check_reason(reason)
+    problems.raise_if_any()
 
 
 def _call_off(rows: QuerySet[Any]) -> int:

@@ -12,12 +12,12 @@ from a2a.choices import TaskState
 from a2a.models import Task
 from a2a.writer import TaskEnded
 from common.errors import NotAllowed
-from nhi import lifecycle
 from nhi.actors import SYSTEM, Actor
-from nhi.inputs import Problems
+from nhi.audit import events
+from nhi.hooks import StopStep
+from nhi.identities import lifecycle
 from nhi.models import Identity
-from nhi.record import events
-from nhi.registry import StopStep
+from nhi.validation import Problems
 
 RIGHT = "a2a.cancel_task"
 STOPPED, WITH_PARENT = "stopped", "parent_cancelled"
@@ -29,8 +29,8 @@ def cancel(*, actor: Actor, task: Task, reason: str = "") -> Task:
     if not may_cancel(actor, task):
         raise NotAllowed(f"You may not cancel the {task}.", details={"needs": RIGHT})
     problems = Problems()
-    problems.reason(reason, required=False)
-    problems.settle()
+    problems.check_reason(reason, required=False)
+    problems.raise_if_any()
     with transaction.atomic():
         cancelled = Status(TaskState.CANCELED)
         done = writer.apply_event(task.pk, cancelled, cancelled_by_name=actor.name, cancel_reason=reason)
@@ -54,7 +54,7 @@ def count(identities: Sequence[Identity]) -> int:
 
 def stop(identity: Identity) -> int:
     """The part of tasks in the kill switch: those that it works on, and those that it asked for."""
-    said, why = f"{identity.name} was stopped", lifecycle.why_not(identity)
+    said, why = f"{identity.name} was stopped", lifecycle.why_inactive(identity)
     return sum(end(task, STOPPED, said, why=why) for task in _of([identity]).only("pk"))
 
 

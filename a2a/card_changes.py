@@ -11,12 +11,12 @@ from a2a import card_rights, endpoint_changes, endpoints
 from a2a.choices import CardForm
 from a2a.models import AgentCard, Skill
 from a2a.wire import media
-from common import clock
+from common.db import clock
 from common.errors import Conflict
 from nhi.actors import Actor
-from nhi.inputs import Problems
+from nhi.audit import events
 from nhi.models import Identity
-from nhi.record import events
+from nhi.validation import Problems
 
 DESCRIBED = (
     "version", "description", "provider_organization", "provider_url", "documentation_url", "icon_url",
@@ -96,8 +96,8 @@ def skill_facts(skill: Skill) -> Told:
 def _begin(actor: Actor, identity: Identity, reason: str = "") -> AgentCard:
     card_rights.require_to_change(actor, identity, card_rights.CARD)
     problems = Problems()
-    problems.reason(reason, required=False)
-    problems.settle()
+    problems.check_reason(reason, required=False)
+    problems.raise_if_any()
     # Two who change at once do it one after the other, also where there is no row yet.
     Identity.objects.select_for_update(of=("self",)).get(pk=identity.pk)
     return AgentCard.objects.filter(pk=identity.pk).first() or AgentCard(identity=identity)
@@ -162,10 +162,10 @@ class _Placed(Problems):
 
 def _check(identity: Identity, row: AgentCard) -> None:
     problems = _Placed()
-    problems.line("version", row.version, most=50)
+    problems.check_line("version", row.version, max_length=50)
     problems.unless(row.version.strip(), "version", "Write the agent's own version, such as 1.0.0.")
-    problems.line("description", row.description, most=1000)
-    problems.line("provider_organization", row.provider_organization, most=200)
+    problems.check_line("description", row.description, max_length=1000)
+    problems.check_line("provider_organization", row.provider_organization, max_length=200)
     for field in ("provider_url", "documentation_url", "icon_url"):
         _check_url(problems, field, getattr(row, field))
     both = bool(row.provider_organization) == bool(row.provider_url)
@@ -175,11 +175,11 @@ def _check(identity: Identity, row: AgentCard) -> None:
     for field in ("default_input_modes", "default_output_modes"):
         endpoint_changes.check_types(problems, field, getattr(row, field))
     _check_taken(problems, identity, "default_input_modes", row.default_input_modes)
-    problems.settle()
+    problems.raise_if_any()
 
 
 def _check_url(problems: Problems, field: str, url: str) -> None:
-    problems.line(field, url, most=500)
+    problems.check_line(field, url, max_length=500)
     try:
         parts = urlsplit(url)
         fine = not url or (parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.username)
@@ -204,18 +204,18 @@ def _check_skills(identity: Identity, skills: list[Told]) -> None:
         twice = names.index(one["skill_id"]) < at
         problems.unless(not twice, f"skills.{at}.id", "Another skill has this id.")
         _check_skill(problems, identity, f"skills.{at}", one)
-    problems.settle()
+    problems.raise_if_any()
 
 
 def _check_skill(problems: Problems, identity: Identity, at: str, one: Told) -> None:
     fine = SKILL_ID.fullmatch(one["skill_id"])
     problems.unless(fine, f"{at}.id", "Use 1 to 100 letters, digits, dots, colons, underscores and hyphens.")
-    problems.line(f"{at}.name", one["name"], most=200, required=True)
-    problems.line(f"{at}.description", one["description"], most=1000)
+    problems.check_line(f"{at}.name", one["name"], max_length=200, required=True)
+    problems.check_line(f"{at}.description", one["description"], max_length=1000)
     for field in ("tags", "examples"):
         problems.unless(len(one[field]) <= MOST_WORDS, f"{at}.{field}", f"Name at most {MOST_WORDS}.")
         for word in one[field][:MOST_WORDS]:
-            problems.line(f"{at}.{field}", word, most=50 if field == "tags" else 500, required=True)
+            problems.check_line(f"{at}.{field}", word, max_length=50 if field == "tags" else 500, required=True)
     for field in ("input_modes", "output_modes"):
         endpoint_changes.check_types(problems, f"{at}.{field}", one[field])
     _check_taken(problems, identity, f"{at}.input_modes", one["input_modes"])

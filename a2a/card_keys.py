@@ -26,5 +26,5 @@ def signatures(card: Card, *, read_as: Card) -> list[dict[str, str]]:
 
 def _keys() -> list[jws.Key]:
     # A label's key has half the length that a seed needs.
-    halves = (crypto.signing_keys("card/1"), crypto.signing_keys("card/2"))
+    halves = (crypto.derive_signing_keys("card/1"), crypto.derive_signing_keys("card/2"))
     return [jws.key(key_id, one + halves[1][key_id]) for key_id, one in halves[0].items()]

@@ -1,7 +1,7 @@
 """Who may change what an agent tells of itself, and how it is reached."""
 
 from common.errors import NotAllowed
-from nhi import rights
+from nhi.access import rights
 from nhi.actors import Actor
 from nhi.models import Identity
 

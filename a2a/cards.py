@@ -19,12 +19,12 @@ from a2a.models import AgentCard, Skill
 from a2a.wire import card_checks, cards, media, methods
 from a2a.wire.card_checks import Objection
 from a2a.wire.cards import Card, Facts, Interface, Security
-from common import canonical
+from common import canonical_json
 from common.errors import NotFound
 from nhi.actors import Actor
 from nhi.choices import Kind
-from nhi.inputs import SLUG
 from nhi.models import Identity, NhiPermission
+from nhi.validation import SLUG_PATTERN
 
 BINDINGS = {Transport.JSON_RPC: cards.JSON_RPC, Transport.HTTP_JSON: cards.HTTP_JSON, Transport.GRPC: cards.GRPC}
 FORMS = {
@@ -80,13 +80,13 @@ def served(name: str, version: str = "", caller: Any = None) -> Served:
 
     `caller` is anything with an `actor`; None for who shows nothing.
     """
-    if not SLUG.fullmatch(name):
+    if not SLUG_PATTERN.fullmatch(name):
         raise NotFound
     identity = find(Identity.objects.filter(name=name), caller)
     told = describe(identity)
     facts = facts_of(told)
     card = _form(told, version, facts)
-    mark = hashlib.sha256(canonical.encode(card)).hexdigest()[:32]
+    mark = hashlib.sha256(canonical_json.encode(card)).hexdigest()[:32]
     return Served(signed(card, facts), f'W/"{mark}"', told.modified, identity.shown)  # type: ignore[attr-defined]  # annotated by `find`
 
 

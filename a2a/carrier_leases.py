@@ -14,7 +14,7 @@ from a2a.choices import OPEN, RUN_HERE, RuntimeKind, TaskState
 from a2a.models import Task
 from a2a.models.tasks import TaskQuerySet
 from a2a.writer import TaskEnded
-from common import clock
+from common.db import clock
 
 #: Three renewals.
 LEASE = timedelta(seconds=30)

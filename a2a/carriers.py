@@ -25,7 +25,7 @@ class Carrier:
     #: Sends the task unless it was sent before, and relays what becomes of it through the writer until it has ended.
     #: Before each write it shows the locked row to what it is given, which raises `Elsewhere` where the task is another
     #: process's by now. It is cancelled when that shows, or the task has ended otherwise. Whatever it does with the
-    #: database it does by `mcp.threads.in_thread`, which gives the connection back.
+    #: database it does by `common.executors.in_thread`, which gives the connection back.
     carry: Callable[[UUID, Check], Awaitable[None]]
     #: Tells who works on it that nobody wants the result any more. It may be told twice, and of what is long over.
     forward_cancel: Callable[[Task], Awaitable[None]]

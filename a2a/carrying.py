@@ -14,7 +14,7 @@ from a2a import carrier_leases as leases
 from a2a import carriers
 from a2a.carriers import Carrier, Elsewhere
 from a2a.models import Task
-from a2a.office import Office, Round
+from common.background import BackgroundThread, PollLoop
 
 log = logging.getLogger(__name__)
 MOST_AT_ONCE = 64
@@ -26,7 +26,7 @@ RENEW_EVERY = 10.0
 def begin() -> None:
     """See to it that what is due is being carried; returns at once."""
     if leases.due().exists():
-        office.poke()
+        office.wake()
 
 
 def carry_due() -> None:
@@ -44,34 +44,34 @@ class _Errand:
     is_over: bool = False
 
 
-class _Round(Round[_Errand]):
+class _Round(PollLoop[_Errand]):
     def __init__(self) -> None:
-        super().__init__("carrying", look_every=LOOK_EVERY)
+        super().__init__("carrying", poll_interval=LOOK_EVERY)
         self._mark = uuid4()
         self._renewed = time.monotonic()
 
-    async def _take(self) -> None:
-        room, mark = MOST_AT_ONCE - len(self._under_way), self._mark
+    async def _start_due_work(self) -> None:
+        room, mark = MOST_AT_ONCE - len(self._running_tasks), self._mark
         if room < 1:
             return
-        mine = {errand.task.pk for errand in self._under_way.values()}
-        for task in await self._ask(lambda: leases.claim(room, mark)):
+        mine = {errand.task.pk for errand in self._running_tasks.values()}
+        for task in await self._run_in_db_thread(lambda: leases.claim(room, mark)):
             if task.pk in mine:
                 # Its lease had ended, and it was nobody else's: by this it goes on.
                 continue
             carrier = carriers.of(task.runtime_kind)
             assert carrier is not None  # only what somebody carries is claimed
             errand = _Errand(task, carrier)
-            self._begin(self._run(errand), errand)
+            self._start(self._run(errand), errand)
 
-    async def _look(self) -> None:
+    async def _check_running_work(self) -> None:
         """Break off what is over, and keep what is ours."""
-        mark, mine = self._mark, [errand.task.pk for errand in self._under_way.values()]
+        mark, mine = self._mark, [errand.task.pk for errand in self._running_tasks.values()]
         renew = time.monotonic() - self._renewed > RENEW_EVERY
         if renew:
             self._renewed = time.monotonic()
-        held = await self._ask(lambda: leases.held(mine, mark, renew=renew))
-        for job, errand in self._under_way.items():
+        held = await self._run_in_db_thread(lambda: leases.held(mine, mark, renew=renew))
+        for job, errand in self._running_tasks.items():
             if errand.task.pk not in held and not errand.task.completed_at and not errand.is_over:
                 errand.is_over = True
                 job.cancel()
@@ -101,19 +101,19 @@ class _Round(Round[_Errand]):
             log.exception("A task could not be carried.", extra={"task": str(task.pk)})
             broke = True
         errand.is_over = True
-        await self._ask(lambda: leases.put_down(task, mark, broke=broke))
+        await self._run_in_db_thread(lambda: leases.put_down(task, mark, broke=broke))
 
     async def _forward(self, errand: _Errand) -> None:
         """Its server is told that nobody waits for it any more: once, as well as can be."""
         pk, mark = errand.task.pk, self._mark
-        now = await self._ask(lambda: leases.ended_by_others(pk, mark))
+        now = await self._run_in_db_thread(lambda: leases.ended_by_others(pk, mark))
         if now is None:
             return
         try:
             await errand.carrier.forward_cancel(now)
         except Exception:
             log.exception("A server could not be told that a task is over.", extra={"task": str(pk)})
-        await self._ask(lambda: leases.settle(pk, mark))
+        await self._run_in_db_thread(lambda: leases.settle(pk, mark))
 
 
-office = Office("carrying", carry_due, failed="Tasks could not be carried.")
+office = BackgroundThread("carrying", carry_due, error_message="Tasks could not be carried.")

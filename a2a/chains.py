@@ -8,15 +8,16 @@ from uuid import UUID
 
 from a2a.choices import OPEN
 from a2a.models import Task
-from common.errors import Conflict, Invalid, NotFound
-from nhi import chains, run_tokens
+from common.errors import Conflict, InvalidInput, NotFound
 from nhi.actors import Actor
-from nhi.chains import DEEPEST, Link, TaskFacts
+from nhi.credentials import run_tokens
+from nhi.credentials.tokens import ParsedBearerToken
+from nhi.decisions import delegation
+from nhi.decisions.delegation import MAX_CHAIN_DEPTH, ChainLink, TaskFacts
+from nhi.decisions.types import CallCondition
 from nhi.models import Identity
-from nhi.terms import Condition
-from nhi.tokens import Parsed
 
-__all__ = ["DEEPEST", "Chain", "Link", "known", "of"]
+__all__ = ["MAX_CHAIN_DEPTH", "Chain", "ChainLink", "known", "of"]
 
 LOOKED_AT = ("id", "agent_id", "state", "chain", "behalf")
 
@@ -26,27 +27,29 @@ class Chain:
     """From the first who asked to who asks now."""
 
     #: What stands behind who asks.
-    behind: chains.Chain
-    caller: Link
+    behind: delegation.DelegationChain
+    caller: ChainLink
     parent: Task | None = None
 
     @property
-    def links(self) -> tuple[Link, ...]:
-        return (*self.behind.above, self.caller)
+    def links(self) -> tuple[ChainLink, ...]:
+        return (*self.behind.callers, self.caller)
 
-    def to(self, target: Identity) -> Condition:
+    def to(self, target: Identity) -> CallCondition:
         """What a decision is told of a task for `target` at this chain's end."""
-        return self.asks(delegates=False).to(target.pk, target.name)
+        return self.asks(delegates=False).check_target(target.pk, target.name)
 
-    def asks(self, *, delegates: bool) -> chains.Chain:
+    def asks(self, *, delegates: bool) -> delegation.DelegationChain:
         """What stands behind the one that is asked, by a grant of either type."""
-        return self.behind.asks(self.caller, delegates=delegates)
+        return self.behind.extended(self.caller, delegates=delegates)
 
     def deadline(self, asked: datetime | None) -> datetime | None:
         """A task is given no longer than the one that it is a part of."""
         ends = self.parent.deadline if self.parent else None
         if asked is not None and ends is not None and asked > ends:
-            raise Invalid.field("deadline", "The task that this is a part of ends sooner; choose a time before that.")
+            raise InvalidInput.for_field(
+                "deadline", "The task that this is a part of ends sooner; choose a time before that."
+            )
         return asked or ends
 
     def as_json(self) -> list[dict[str, str]]:
@@ -56,18 +59,18 @@ class Chain:
         return " > ".join(link.name for link in self.links)
 
 
-def of(caller: Link, *, holder_id: UUID, parent_task_id: UUID | None, shown: Parsed | None) -> Chain:
+def of(caller: ChainLink, *, holder_id: UUID, parent_task_id: UUID | None, shown: ParsedBearerToken | None) -> Chain:
     """The chain at whose end `caller` asks: that of the task it works on, if it says so or its run's token does."""
-    run = run_tokens.chain_behind(shown)
-    task_id = chains.task_of(run, parent_task_id)
+    run = run_tokens.load_chain(shown)
+    task_id = delegation.task_to_load(run, parent_task_id)
     parent = Task.objects.filter(pk=task_id).first() if task_id is not None else None
     tasks = {parent.pk: _facts(parent)} if parent is not None else {}
-    behind = chains.behind(run, parent_task_id, holder_id, tasks)
-    if isinstance(behind, Condition):
+    behind = delegation.resolve_chain(run, parent_task_id, holder_id, tasks)
+    if isinstance(behind, CallCondition):
         if behind.reason == "task_ended":
             raise ended()
         raise NotFound(f"{behind.message} Name an open one that you work on as parent_task_id, or none.")
-    return Chain(behind or chains.Chain(), caller, parent)
+    return Chain(behind or delegation.DelegationChain(), caller, parent)
 
 
 def ended() -> Conflict:
@@ -81,10 +84,10 @@ def known(ids: Collection[UUID], seen_by: Actor | None) -> Mapping[UUID, TaskFac
 
 
 def _facts(task: Task) -> TaskFacts:
-    chain = chains.Chain(chains.links(task.chain), task.behalf, task.pk)
+    chain = delegation.DelegationChain(delegation.links_from_json(task.chain), task.behalf, task.pk)
     return TaskFacts(task.agent_id, task.state in OPEN, chain)
 
 
-def as_kept(chain: chains.Chain) -> dict[str, Any]:
+def as_kept(chain: delegation.DelegationChain) -> dict[str, Any]:
     """The columns of a task that say what stands behind its agent."""
-    return {"chain": chain.names(), "behalf": chain.behalf}
+    return {"chain": chain.callers_as_json(), "behalf": chain.principal_count}

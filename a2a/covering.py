@@ -7,12 +7,12 @@ from uuid import UUID
 
 from common import crypto
 from common.redaction import redact, redact_text
-from nhi.record import lines
+from nhi.audit import sanitization
 
 
 def shown(value: Any) -> Any:
     """The same as it may be stored and shown. Files stay as they are: their letters only look like secrets."""
-    return lines.storable(_covered(value))
+    return sanitization.make_storable(_covered(value))
 
 
 def seal(value: Mapping[str, Any], *, row: UUID) -> str:

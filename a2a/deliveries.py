@@ -16,12 +16,12 @@ from a2a.models import Delivery, DeliveryAttempt, DisabledUrl, PushConfig
 from a2a.posting import Outcome
 from a2a.turns import Turns
 from a2a.webhooks import Owner
-from common import clock
-from common.crypto import Unreadable
+from common.crypto import UnsealError
+from common.db import clock
 from common.errors import Conflict, NotAllowed
-from common.redaction import taken
+from common.redaction import extract_secrets
 from nhi.actors import SYSTEM, Actor
-from nhi.record import events
+from nhi.audit import events
 
 log = logging.getLogger(__name__)
 RIGHT = "a2a.redeliver_delivery"
@@ -62,7 +62,7 @@ class Parcel:
         """What its receiver knows of it and must not be kept with its answer."""
         # A token may have several words, and a scheme is one before it.
         shown = {part for value in self.headers.values() for part in (value, value.partition(" ")[2])}
-        return taken(self.url) | shown | {*self.secrets}
+        return extract_secrets(self.url) | shown | {*self.secrets}
 
 
 def claim(most: int, *, turns: Turns) -> list[Parcel]:
@@ -156,7 +156,7 @@ def _parcel(row: Delivery, mark: UUID) -> Parcel | None:
         url = pushing.opened(config)["url"] if config else callback_urls.of(row.task)
         headers = {**pushing.headers(config), "X-A2A-Event-Seq": str(row.event_seq)} if config else {}
         return Parcel(row, mark, url, tuple(webhooks.signing(Owner(row.owner_id, row.owner_name), url)), headers)
-    except Unreadable as error:
+    except UnsealError as error:
         log.error("A callback cannot be signed: %s", error)
         settle(row, mark, Outcome(Trouble.UNREADABLE))
         return None

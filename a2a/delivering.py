@@ -11,8 +11,8 @@ from collections import Counter
 from a2a import deliveries, posting, signatures
 from a2a.deliveries import Parcel
 from a2a.models import Delivery
-from a2a.office import Office, Round
 from a2a.turns import Lane, Turns
+from common.background import BackgroundThread, PollLoop
 
 log = logging.getLogger(__name__)
 MOST_AT_ONCE = 64
@@ -23,7 +23,7 @@ LOOK_EVERY = 0.25
 def begin() -> None:
     """See to it that what is due is being delivered; returns at once."""
     if Delivery.objects.due().exists():
-        office.poke()
+        office.wake()
 
 
 def deliver_due() -> None:
@@ -31,19 +31,19 @@ def deliver_due() -> None:
     asyncio.run(_Round().run())
 
 
-class _Round(Round[Lane]):
+class _Round(PollLoop[Lane]):
     """By whose each is, and the place that it is delivered to."""
 
     def __init__(self) -> None:
-        super().__init__("callbacks", look_every=LOOK_EVERY)
+        super().__init__("callbacks", poll_interval=LOOK_EVERY)
         self._turns = Turns()
 
-    async def _take(self) -> None:
-        room = MOST_AT_ONCE - len(self._under_way)
-        self._turns.busy = Counter(self._under_way.values())
+    async def _start_due_work(self) -> None:
+        room = MOST_AT_ONCE - len(self._running_tasks)
+        self._turns.busy = Counter(self._running_tasks.values())
         if room > 0:
-            for parcel in await self._ask(lambda: deliveries.claim(room, turns=self._turns)):
-                self._begin(self._carry(parcel), Lane(parcel.delivery.owner_id, parcel.delivery.place))
+            for parcel in await self._run_in_db_thread(lambda: deliveries.claim(room, turns=self._turns)):
+                self._start(self._carry(parcel), Lane(parcel.delivery.owner_id, parcel.delivery.place))
 
     async def _carry(self, parcel: Parcel) -> None:
         delivery, body = parcel.delivery, parcel.delivery.body.encode()
@@ -52,10 +52,12 @@ class _Round(Round[Lane]):
         )
         outcome = await posting.post(parcel.url, headers={**parcel.headers, **headers}, body=body)
         try:
-            await self._ask(lambda: deliveries.settle(delivery, parcel.mark, outcome, confided=parcel.confided))
+            await self._run_in_db_thread(
+                lambda: deliveries.settle(delivery, parcel.mark, outcome, confided=parcel.confided)
+            )
         except Exception:
             # Its lease ends, and it is attempted again.
             log.exception("What became of a callback could not be written.")
 
 
-office = Office("callbacks", deliver_due, failed="Callbacks could not be delivered.")
+office = BackgroundThread("callbacks", deliver_due, error_message="Callbacks could not be delivered.")

@@ -18,10 +18,10 @@ from a2a.choices import RUN_HERE, RuntimeKind, TaskState
 from a2a.models import Task
 from a2a.models.tasks import TaskQuerySet
 from a2a.runtimes import Behind
-from common import clock
-from common.errors import Conflict, GatehouseError, Invalid, InvalidTransition
-from nhi import lifecycle
+from common.db import clock
+from common.errors import Conflict, GatehouseError, InvalidInput, InvalidTransition
 from nhi.actors import SYSTEM
+from nhi.identities import lifecycle
 from nhi.models import Identity
 from supervisor import submitting
 from supervisor import waking as supervisor_waking
@@ -119,7 +119,7 @@ def _begin(task: Task) -> int:
         if held.state not in WAITS or held.execution_id is not None:
             return 0
         if not Identity.objects.usable().filter(pk=agent.identity_id).exists():
-            why = lifecycle.why_not(agent.identity)
+            why = lifecycle.why_inactive(agent.identity)
             cancelling.end(held, cancelling.STOPPED, f"{agent.identity.name} may not act", why=why)
             return 0
         submitting.require_on(agent)
@@ -158,7 +158,7 @@ def _by(task: Task) -> dict[str, Any]:
 
 
 def _refuse(task: Task, error: GatehouseError) -> None:
-    code = UNFIT if isinstance(error, Invalid) else error.code
+    code = UNFIT if isinstance(error, InvalidInput) else error.code
     status = Status(TaskState.FAILED, error_code=code, error_message=error.message)
     try:
         writer.apply_event(task.pk, status, check=_still_waits)

@@ -12,13 +12,13 @@ from a2a.choices import Authentication, Transport
 from a2a.models import Endpoint
 from a2a.models.endpoints import LARGEST
 from a2a.wire import media, methods
-from common import clock
-from nhi import rights
+from common.db import clock
+from nhi.access import rights
 from nhi.actors import Actor
+from nhi.audit import events
 from nhi.choices import Kind
-from nhi.inputs import Problems
 from nhi.models import Identity
-from nhi.record import events
+from nhi.validation import Problems
 
 #: What may be said of an endpoint, and where it stands in its description.
 PLACES = {
@@ -55,8 +55,8 @@ def change(*, actor: Actor, identity: Identity, reason: str = "", **given: Any) 
     """Set what is given and leave the rest; the first change makes the row. It holds for the next request."""
     card_rights.require_to_change(actor, identity, card_rights.ENDPOINT)
     problems = Problems()
-    problems.reason(reason, required=False)
-    problems.settle()
+    problems.check_reason(reason, required=False)
+    problems.raise_if_any()
     with transaction.atomic():
         # Two who change at once do it one after the other, also where there is no row yet.
         Identity.objects.select_for_update(of=("self",)).get(pk=identity.pk)
@@ -106,13 +106,13 @@ def _check(actor: Actor, row: Endpoint, before: dict[str, Any], given: Mapping[s
     problems.unless(row.json_rpc or row.http_json or row.grpc, "transports", "Leave at least one way in.")
     _check_authentication(problems, actor, row, before)
     for name in LIMITS:
-        problems.positive(name, getattr(row, name))
+        problems.check_positive(name, getattr(row, name))
     for name in SIZES:
         fine = 1 <= getattr(row, name) <= LARGEST
         problems.unless(fine, name, f"Use a whole number of bytes from 1 to {LARGEST}.")
     _check_methods(problems, row, given)
     check_types(problems, "content_types", row.content_types)
-    problems.settle()
+    problems.raise_if_any()
 
 
 class _Placed(Problems):

@@ -6,36 +6,37 @@ from typing import Any
 from uuid import UUID
 
 from a2a.models import Endpoint, Task
-from common import canonical, clock
-from common.errors import Limited, TooLarge
-from common.prepared import Prepared
+from common import canonical_json
+from common.db import clock
+from common.errors import PayloadTooLarge, RateLimited
+from common.fastsql.prepared import PreparedQuery
 from nhi.models import Identity
 
 #: Bytes of what one artifact may be.
 USUAL = Endpoint().max_output_size
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
-_OF_AGENT = Prepared(lambda agent: Endpoint.objects.filter(pk=agent), agent=UUID)
+_OF_AGENT = PreparedQuery(lambda agent: Endpoint.objects.filter(pk=agent), agent=UUID)
 #: Seconds. Nobody knows when an open task ends.
 BUSY_FOR = 5
 
 
-class EndpointLimited(Limited):
+class EndpointLimited(RateLimited):
     """As many tasks were sent to the agent lately as its endpoint takes."""
 
     code = "endpoint_rate_limited"
 
 
-class EndpointBusy(Limited):
+class EndpointBusy(RateLimited):
     """The agent has as many tasks as it works on at a time."""
 
     code = "endpoint_busy"
 
 
-class InputTooLarge(TooLarge):
+class InputTooLarge(PayloadTooLarge):
     code = "input_too_large"
 
 
-class OutputTooLarge(TooLarge):
+class OutputTooLarge(PayloadTooLarge):
     code = "output_too_large"
 
 
@@ -44,7 +45,7 @@ def require(identity: Identity, given: Any = None) -> None:
     row = _of(identity)
     if row is None:
         return
-    if len(canonical.encode(given)) > row.max_input_size:
+    if len(canonical_json.encode(given)) > row.max_input_size:
         raise InputTooLarge(row.max_input_size)
     if row.is_limited:
         _require_room(Endpoint.objects.select_for_update(of=("self",)).get(pk=row.pk), identity)
@@ -54,13 +55,13 @@ def _of(identity: Identity) -> Endpoint | None:
     """As it was read with the identity, if it was; what it counts is counted under the lock of the row as it is."""
     if Identity._meta.get_field("endpoint").is_cached(identity):
         return getattr(identity, "endpoint", None)
-    found: Endpoint | None = _OF_AGENT.first(agent=identity.pk)
+    found: Endpoint | None = _OF_AGENT.fetch_first(agent=identity.pk)
     return found
 
 
 def require_output(most: int | None, made: Any) -> None:
     """Of one artifact, by its JSON; `most` is None for an agent whose endpoint nobody has set."""
-    require_size(most, len(canonical.encode(made)))
+    require_size(most, len(canonical_json.encode(made)))
 
 
 def require_size(most: int | None, size: int) -> None:

@@ -132,4 +132,4 @@ def stand_in(settings: Settings) -> Caller | None:
     if not settings.is_open or settings.open_as_id is None:
         return None
     row = Identity.objects.filter(pk=settings.open_as_id).first()
-    return Caller(actors.identity(row, narrowed=True)) if row is not None else None
+    return Caller(actors.identity(row, is_narrowed=True)) if row is not None else None

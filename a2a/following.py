@@ -10,16 +10,16 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
-from a2a import cancelling, each, endpoint_room, parts, relaying, waking, writer
+from a2a import cancelling, endpoint_room, parts, relaying, waking, writer
 from a2a.changes import Change, Made, Status
 from a2a.choices import TERMINAL, Role, TaskState
 from a2a.models import Task
 from a2a.models.tasks import TaskQuerySet
-from common import strict_json
-from common.errors import Conflict, InvalidTransition, TooLarge
+from common import background, strict_json
+from common.errors import Conflict, InvalidTransition, PayloadTooLarge
 from nhi.actors import SYSTEM
+from nhi.hooks import StopStep
 from nhi.models import Identity
-from nhi.registry import StopStep
 from supervisor import cancelling as stopping
 from supervisor import public_errors
 from supervisor.categories import ASKS
@@ -64,9 +64,9 @@ def let_go(task: Task) -> None:
 def catch_up() -> None:
     """The sweeper's part: what a process that ended did not get to."""
     for run in [*_done()[:MOST_AT_ONCE], *_running()[:MOST_AT_ONCE]]:
-        each.by_itself(follow, run)
+        background.run_isolated(follow, run)
     for task in _outlived()[:MOST_AT_ONCE]:
-        each.by_itself(let_go, task)
+        background.run_isolated(let_go, task)
 
 
 def _done() -> QuerySet[Execution]:
@@ -135,7 +135,7 @@ def _ended(task: Task, run: Execution) -> None:
     rest, failed = relaying.broken_off(task, run), Status(TaskState.FAILED, parts.message_of_agent(why), code, why)
     try:
         _write(task, run, *rest, failed)
-    except TooLarge:
+    except PayloadTooLarge:
         _write(task, run, failed)
     cancelling.cancel_within(task, f"the {task} failed")
 
@@ -143,7 +143,7 @@ def _ended(task: Task, run: Execution) -> None:
 def _succeeded(task: Task, run: Execution) -> None:
     try:
         _write(task, run, *(_asked(task, run) if run.exit_code == ASKS else _done_by(task, run)))
-    except (TooLarge, writer.TaskFull) as refused:
+    except (PayloadTooLarge, writer.TaskFull) as refused:
         # What the run came to stands on its own page; its task must not stay open for it.
         _write(task, run, Status(TaskState.FAILED, None, refused.code, refused.message))
         cancelling.cancel_within(task, f"the {task} failed")

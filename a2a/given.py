@@ -10,12 +10,12 @@ from a2a import covering
 from a2a.choices import Role
 from a2a.models import Task, TaskMessage
 from a2a.parts import Part, role_of
-from common.prepared import Prepared
+from common.fastsql.prepared import PreparedQuery
 
-_LAST = Prepared(
+_LAST = PreparedQuery(
     lambda task: TaskMessage.objects.filter(task=task, role=Role.USER).order_by("-position")[:1], task=UUID
 )  # fmt: skip
-_SAID = Prepared(lambda task: TaskMessage.objects.filter(task=task).order_by("position"), task=UUID)
+_SAID = PreparedQuery(lambda task: TaskMessage.objects.filter(task=task).order_by("position"), task=UUID)
 INPUT, PARAMETERS = "input", "parameters"
 
 
@@ -28,14 +28,14 @@ class ForRun:
 
 
 def message(task: Task) -> dict[str, Any]:
-    said: TaskMessage | None = _LAST.first(task=task.pk)
+    said: TaskMessage | None = _LAST.fetch_first(task=task.pk)
     assert said is not None  # every task begins with one
     return _opened(said)
 
 
 def conversation(task: Task) -> list[dict[str, Any]]:
     """All that was said so far, from what the task is about on."""
-    return [_opened(said) for said in _SAID.all(task=task.pk)]
+    return [_opened(said) for said in _SAID.fetch_all(task=task.pk)]
 
 
 def _opened(said: TaskMessage) -> dict[str, Any]:

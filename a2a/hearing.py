@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db import connection
 
 from a2a.models import Task, TaskEvent
-from common.connections import leave_the_pool
+from common.executors import use_unpooled_connection
 
 CHANNEL = "a2a_news"
 #: Seconds between looks at a file's version, which reads a few bytes of memory that its processes share.
@@ -25,7 +25,7 @@ def hear(
     wanted: Callable[[], bool], *, wake: Callable[[UUID], None], wake_all: Callable[[], None], look_every: float
 ) -> None:
     """For as long as it is wanted, with a connection of its own."""
-    leave_the_pool()
+    use_unpooled_connection()
     try:
         if connection.vendor == "postgresql":
             _hear_server(wanted, wake, wake_all, look_every)

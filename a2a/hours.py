@@ -6,20 +6,22 @@ from uuid import UUID
 from django.db.models import Count, Min
 
 from a2a.models import Task
-from common import clock
-from nhi.terms import Condition, Match
+from common.db import clock
+from nhi.decisions.types import AccessMatch, CallCondition
 
 HOUR = timedelta(hours=1)
 
 
-def left(match: Match) -> Condition:
+def left(match: AccessMatch) -> CallCondition:
     """What a decision is told of it; exact for whoever holds the grant's row."""
     assert match.max_calls_per_hour is not None
     sent, _ = used(match.id)
     if sent < match.max_calls_per_hour:
-        return Condition("budget", True, message=f"{sent} of {match.max_calls_per_hour} tasks of this hour are sent.")
+        return CallCondition(
+            "budget", True, message=f"{sent} of {match.max_calls_per_hour} tasks of this hour are sent."
+        )
     said = f"{sent} of {match.max_calls_per_hour} tasks were sent within the last hour."
-    return Condition("budget", False, "quota_exceeded", said)
+    return CallCondition("budget", False, "quota_exceeded", said)
 
 
 def used(grant_id: UUID) -> tuple[int, datetime | None]:

@@ -16,11 +16,12 @@ from a2a.choices import Role, RuntimeKind, TaskState
 from a2a.models import Task
 from a2a.wire.reading import Reader
 from a2a.wire.v1 import requests as v1
-from common import clock, crypto
+from common import crypto
+from common.db import clock
 from common.errors import Conflict
-from common.prepared import Prepared
+from common.fastsql.prepared import PreparedQuery
 from nhi.actors import Actor
-from nhi.inputs import Problems
+from nhi.validation import Problems
 
 #: A task that was lent so often and never came back is given up.
 MOST_CLAIMS = 5
@@ -76,7 +77,7 @@ def claim_next(*, actor: Actor, lease_seconds: int, limit: int) -> list[Claimed]
     _settle_claim(lease_seconds, limit)
     assert actor.id is not None  # whoever asks at a door is somebody
     with transaction.atomic():
-        return [_lend(held, lease_seconds) for held in _next(limit).all(agent=actor.id)]
+        return [_lend(held, lease_seconds) for held in _next(limit).fetch_all(agent=actor.id)]
 
 
 def heartbeat(*, task: Task, lease_token: str) -> Task:
@@ -142,8 +143,8 @@ def complete(*, task: Task, lease_token: str, result: Mapping[str, Any] | None) 
 
 def fail(*, task: Task, lease_token: str, error_code: str, error_message: str) -> Task:
     problems = Problems()
-    problems.line("error_code", error_code, most=writer.LONGEST_CODE, required=True)
-    problems.settle()
+    problems.check_line("error_code", error_code, max_length=writer.LONGEST_CODE, required=True)
+    problems.raise_if_any()
     _settle_text("error_message", error_message, most=writer.LONGEST_ERROR)
     said = parts.message_of_agent(error_message)
     failed = Status(TaskState.FAILED, said, error_code, error_message)
@@ -156,12 +157,12 @@ def _settle_claim(lease_seconds: int, limit: int = 1) -> None:
     problems = Problems()
     problems.unless(1 <= lease_seconds <= LONGEST_LEASE, "lease_seconds", f"Use 1 to {LONGEST_LEASE} seconds.")
     problems.unless(1 <= limit <= MOST_AT_ONCE, "limit", f"Use 1 to {MOST_AT_ONCE}.")
-    problems.settle()
+    problems.raise_if_any()
 
 
 def _lend(held: Task, lease_seconds: int) -> Claimed:
     """Anew each time it is lent: then everybody who follows it sees that."""
-    token, now = secrets.token_urlsafe(24), clock.moment(held.now)  # type: ignore[attr-defined]  # annotated by `lockable`
+    token, now = secrets.token_urlsafe(24), clock.parse_database_time(held.now)  # type: ignore[attr-defined]  # annotated by `lockable`
     writer.write(
         held,
         Status(TaskState.WORKING),
@@ -174,10 +175,10 @@ def _lend(held: Task, lease_seconds: int) -> Claimed:
 
 
 @cache
-def _next(most: int) -> Prepared:
+def _next(most: int) -> PreparedQuery:
     """No more than are taken are locked: the rest are for who comes beside us."""
     rows = writer.lockable(skip_locked=True).offered().order_by("created_at", "id")
-    return Prepared(lambda agent: rows.filter(agent_id=agent)[:most], agent=UUID)
+    return PreparedQuery(lambda agent: rows.filter(agent_id=agent)[:most], agent=UUID)
 
 
 def _read(reading: Callable[[Reader, str, Any], Any], place: str, value: Any) -> Any:
@@ -187,14 +188,14 @@ def _read(reading: Callable[[Reader, str, Any], Any], place: str, value: Any) ->
     problems = Problems()
     for where, said in reader.problems:
         problems.add(where, said)
-    problems.settle()
+    problems.raise_if_any()
     return found
 
 
 def _settle_text(field: str, said: str, *, most: int) -> None:
     problems = Problems()
     problems.unless(len(said) <= most, field, f"Use at most {most} characters.")
-    problems.settle()
+    problems.raise_if_any()
 
 
 def _check(lease_token: str) -> Callable[[Task], None]:
@@ -206,7 +207,7 @@ def _check(lease_token: str) -> Callable[[Task], None]:
             raise writer.ended(task)
         if task.lease_mark is None:
             raise StaleLease(f"No claim holds the {task} now. Nothing was changed.")
-        if not crypto.same(bytes(task.lease_mark), mark):
+        if not crypto.is_equal_in_constant_time(bytes(task.lease_mark), mark):
             said = f"This lease token is not the one of the claim that holds the {task}. Nothing was changed."
             raise StaleLease(said)
 
@@ -214,7 +215,7 @@ def _check(lease_token: str) -> Callable[[Task], None]:
 
 
 def _until(task: Task) -> Any:
-    return clock.moment(task.now) + timedelta(seconds=task.lease_seconds)  # type: ignore[attr-defined]  # annotated
+    return clock.parse_database_time(task.now) + timedelta(seconds=task.lease_seconds)  # type: ignore[attr-defined]  # annotated
 
 
 def _not_offered(task: Task) -> Conflict:

@@ -8,14 +8,15 @@ from django.db.models import Case, F, JSONField, OuterRef, SmallIntegerField, Su
 
 from a2a import endpoint_room
 from a2a.models import Artifact, ArtifactPiece
-from common import canonical, prepared
-from common.prepared import Prepared
+from common import canonical_json
+from common.fastsql import prepared
+from common.fastsql.prepared import PreparedQuery
 
 Made = Mapping[str, Any]
 _LAST_PIECE = ArtifactPiece.objects.filter(artifact=OuterRef("pk")).order_by("-number")
 #: What was made under this name, with where its pieces end, else the last that was made, of which only the place is
 #: asked.
-_FOUND = Prepared(
+_FOUND = PreparedQuery(
     lambda task, name: Artifact.objects.filter(task=task).defer("body")
     .annotate(
         is_it=Case(When(artifact_id=name, then=1), default=0, output_field=SmallIntegerField()),
@@ -30,7 +31,7 @@ _FOUND = Prepared(
 
 def last(task_id: UUID, name: str) -> Artifact | None:
     """What was made under this name, else the last that was made."""
-    found: Artifact | None = _FOUND.first(task=task_id, name=name)
+    found: Artifact | None = _FOUND.fetch_first(task=task_id, name=name)
     if found is not None and found.artifact_id == name:
         found.body = found.kept  # type: ignore[attr-defined]  # annotated
     return found
@@ -48,11 +49,11 @@ def append(found: Artifact, made: Made, *, most: int | None) -> None:
     """Refused where all of it is more than `most`. What is added need not name the artifact again."""
     head = {**found.body, **made, "parts": []}
     pieces = _pieces(found, made["parts"])
-    endpoint_room.require_size(most, len(canonical.encode(head)) + pieces[-1].bytes)
+    endpoint_room.require_size(most, len(canonical_json.encode(head)) + pieces[-1].bytes)
     if head != found.body:
         found.body = head
         found.save(update_fields=["body"])
-    prepared.insert(*pieces)
+    prepared.insert_rows(*pieces)
 
 
 def _pieces(found: Artifact, parts: Sequence[Any]) -> list[ArtifactPiece]:
@@ -67,4 +68,4 @@ def _pieces(found: Artifact, parts: Sequence[Any]) -> list[ArtifactPiece]:
 
 def _bytes(parts: Sequence[Any]) -> int:
     """Without the brackets around them; between two stands a comma."""
-    return len(canonical.encode(parts)) - 2
+    return len(canonical_json.encode(parts)) - 2

@@ -17,7 +17,7 @@ from uuid import UUID
 from django.db import connection
 
 from a2a import hearing
-from common import statements
+from common.fastsql import statements
 
 log = logging.getLogger(__name__)
 #: Seconds between looks without news.
@@ -94,7 +94,7 @@ class Board:
 def tell(what: UUID) -> None:
     """Once what was written is committed. A file is looked at by those who want to know."""
     if connection.vendor == "postgresql":
-        statements.touched(("SELECT pg_notify(%s, %s)", [hearing.CHANNEL, str(what)]))
+        statements.execute_statements(("SELECT pg_notify(%s, %s)", [hearing.CHANNEL, str(what)]))
 
 
 board = Board()

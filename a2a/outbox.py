@@ -11,7 +11,7 @@ from a2a import callback_urls, pushing, queueing, showing, waking, webhooks
 from a2a.choices import DeliveryState, EventKind, TaskState, Trouble
 from a2a.models import Delivery, DisabledUrl, PushConfig, Task, TaskEvent
 from a2a.wire.v03.json import write_task
-from common.crypto import Unreadable
+from common.crypto import UnsealError
 from common.ids import uuid7
 
 #: The standard wants callbacks small; receivers may refuse more.
@@ -68,7 +68,7 @@ def _row(task: Task, url: Callable[[], str], *, shown: str, at: datetime) -> Del
     row = Delivery(task=task, owner_id=owner.id, owner_name=owner.name, created_at=at, next_at=at, url=shown)
     try:
         whole = url()
-    except Unreadable:
+    except UnsealError:
         whole, row.state, row.reason, row.next_at = shown, DeliveryState.DEAD, Trouble.UNREADABLE, None
     row.url_mark, row.place = callback_urls.mark(whole), callback_urls.host(whole)
     return row

@@ -44,7 +44,7 @@ async def _answered(url: str, headers: Mapping[str, str], body: bytes, started: 
     try:
         async with (
             asyncio.timeout(SECONDS) as patience,
-            egress.session().post(url, data=body, headers=headers) as response,
+            egress.open_session().post(url, data=body, headers=headers) as response,
         ):
             # It has been heard: what is read beside that has a patience of its own.
             patience.reschedule(None)

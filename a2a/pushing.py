@@ -9,13 +9,14 @@ from django.db import transaction
 from a2a import callback_urls
 from a2a.choices import DeliveryState, Trouble
 from a2a.models import Delivery, PushConfig, Task
-from common import clock, crypto
+from common import crypto
+from common.db import clock
 from common.errors import Conflict, NotFound
 from common.ids import uuid7
 from common.redaction import redact_text
 from nhi.actors import Actor
-from nhi.inputs import Problems
-from nhi.record import events
+from nhi.audit import events
+from nhi.validation import Problems
 
 MOST = 20
 #: 0.3 knows one receiver of a task that nobody named, and its clients ask for it by this.
@@ -29,8 +30,8 @@ def make(*, actor: Actor, task: Task, asked: Mapping[str, Any], wire_version: st
     """Tell this receiver of every event from here on; under an id that is known, instead of the one before."""
     problems = Problems()
     callback_urls.check(problems, asked["url"], field="url")
-    problems.line("id", asked.get("id", ""), most=200)
-    problems.settle()
+    problems.check_line("id", asked.get("id", ""), max_length=200)
+    problems.raise_if_any()
     unnamed = UNNAMED if wire_version == OLD else str(uuid7())
     row = PushConfig(task=task, config_id=asked.get("id") or unnamed, wire_version=wire_version)
     row.url, row.created_at = redact_text(asked["url"]), clock.database_now()

@@ -14,13 +14,14 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from a2a import each, parts, writer
+from a2a import parts, writer
 from a2a.changes import Change, Made, Printed, Status
 from a2a.choices import TaskState
 from a2a.models import Artifact, Task
-from a2a.office import Office
 from a2a.writer import TaskFull
-from common.errors import TooLarge
+from common import background
+from common.background import BackgroundThread
+from common.errors import PayloadTooLarge
 from supervisor.choices import Kind, OutputPattern, Stream
 from supervisor.models import Attempt, Execution, OutputChunk
 
@@ -104,7 +105,7 @@ def _told(task: Task, run: Execution) -> bool:
             if not is_still(held, task):
                 return False
             writer.write(held, *begun(held, run), change, relayed=news.until)
-    except (TooLarge, TaskFull):
+    except (PayloadTooLarge, TaskFull):
         # Its end says so, or is all that there is room for.
         Task.objects.filter(pk=task.pk, execution_id=run.pk, relayed=task.relayed).update(relayed=ENOUGH)
     return True
@@ -138,7 +139,7 @@ class _Desk:
     def note(self, run: Execution) -> None:
         with self._lock:
             self._written[run.pk] = run
-        office.poke()
+        office.wake()
 
     def work(self) -> None:
         """Until nothing is left to tell."""
@@ -153,7 +154,7 @@ class _Desk:
 
     def _tell(self, run: Execution) -> None:
         try:
-            each.by_itself(relay, run)
+            background.run_isolated(relay, run)
         except AWAY:
             self.note(run)
             raise
@@ -176,4 +177,4 @@ def _pause(run: Execution) -> float:
 
 
 desk = _Desk()
-office = Office("relaying", desk.work, failed="What runs print could not be told to their tasks.")
+office = BackgroundThread("relaying", desk.work, error_message="What runs print could not be told to their tasks.")

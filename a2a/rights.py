@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from nhi import rights
+from nhi.access import rights
 
 READS = frozenset(
     {"view_task", "view_delivery", "view_webhooksecret", "view_runtime", "view_agentcard", "view_endpoint"}
@@ -28,4 +28,4 @@ ROLES: dict[str, frozenset[str]] = {
 
 
 def after_migrate(*, using: str, **_kwargs: Any) -> None:
-    rights.spread("a2a", OWN, ROLES, using=using)
+    rights.install_permissions("a2a", OWN, ROLES, using=using)

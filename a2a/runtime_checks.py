@@ -10,11 +10,11 @@ from a2a.choices import RUN_HERE, Binding, RuntimeKind, WireVersion
 from a2a.models import Runtime
 from a2a.wire import metadata
 from common import egress
-from common.errors import Invalid
+from common.errors import InvalidInput
 from common.redaction import redact_text
-from mcp.wire import headers
+from mcp.protocol import headers
 from nhi.choices import Kind as IdentityKind
-from nhi.inputs import Problems, is_plain
+from nhi.validation import Problems, is_plain
 from supervisor.choices import Kind, Mode
 
 HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
@@ -38,22 +38,22 @@ def check(draft: Runtime, credential: str | None) -> None:
     else:
         problems.unless(not draft.url, "url", "Leave this out, or choose remote.")
         problems.unless(not credential, "credential", "Leave this out, or choose remote.")
-    problems.settle()
+    problems.raise_if_any()
 
 
 def look_up(url: str) -> None:
     """Refuse a name that leads to where Gatehouse does not call. Not within a transaction: name servers may be slow."""
     try:
-        asyncio.run(egress.check(url))
+        asyncio.run(egress.check_url(url))
     except egress.EgressBlocked as blocked:
-        raise Invalid.field("url", blocked.message) from blocked
+        raise InvalidInput.for_field("url", blocked.message) from blocked
 
 
 def require_same_place(before: str, now: str) -> None:
     """A credential goes with what it was for, and is not handed to another place."""
     if _origin(before) != _origin(now):
         said = "Another place is asked now: give its credential, or take this one away (an empty text, by the API)."
-        raise Invalid.field("credential", said)
+        raise InvalidInput.for_field("credential", said)
 
 
 def _check_agent(problems: Problems, draft: Runtime) -> None:
@@ -69,11 +69,11 @@ def _check_agent(problems: Problems, draft: Runtime) -> None:
 def _check_remote(problems: Problems, draft: Runtime, credential: str | None) -> None:
     problems.unless(len(draft.url) <= LONGEST_URL, "url", f"Use at most {LONGEST_URL} characters.")
     problems.unless(redact_text(draft.url) == draft.url, "url", "This holds a token or a password; use the credential.")
-    if said := egress.problem(draft.url):
+    if said := egress.find_url_problem(draft.url):
         problems.add("url", said)
     problems.unless(draft.wire_version in WireVersion.values, "wire_version", _choose(WireVersion))
     problems.unless(draft.binding in Binding.values, "binding", _choose(Binding))
-    fine = not draft.header or (HEADER.fullmatch(draft.header) and not headers.is_own(draft.header))
+    fine = not draft.header or (HEADER.fullmatch(draft.header) and not headers.is_reserved_header(draft.header))
     problems.unless(fine, "header", "Use the name of a header that Gatehouse does not set itself.")
     fine = draft.binding != Binding.GRPC or not draft.header or metadata.is_key(draft.header)
     problems.unless(

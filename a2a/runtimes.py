@@ -16,12 +16,13 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from a2a import runtime_checks
 from a2a.choices import RuntimeKind
 from a2a.models import Runtime, Task
-from common import clock, crypto
-from common.prepared import Prepared
+from common import crypto
+from common.db import clock
+from common.fastsql.prepared import PreparedQuery
 from common.redaction import redact_text
 from nhi.actors import Actor
+from nhi.audit import events
 from nhi.models import Identity
-from nhi.record import events
 from supervisor.choices import Kind, Mode
 from supervisor.models import Agent
 
@@ -43,9 +44,9 @@ class Behind:
 
 
 def of(identity: Identity) -> Behind:
-    choice, agent = _BEHIND.first(identity=identity.pk)
+    choice, agent = _BEHIND.fetch_first(identity=identity.pk)
     if choice is not None:
-        row: Runtime = _CHOSEN.first(pk=choice)
+        row: Runtime = _CHOSEN.fetch_first(pk=choice)
         return Behind(RuntimeKind(row.kind), row.agent, row)
     if agent is None:
         return Behind(RuntimeKind.INBOX)
@@ -150,8 +151,8 @@ def _behind(identity: UUID) -> QuerySet[Identity, Any]:
     )
 
 
-_CHOSEN = Prepared(lambda pk: Runtime.objects.select_related("agent").filter(pk=pk).order_by(), pk=UUID)
-_BEHIND = Prepared(_behind, identity=UUID)
+_CHOSEN = PreparedQuery(lambda pk: Runtime.objects.select_related("agent").filter(pk=pk).order_by(), pk=UUID)
+_BEHIND = PreparedQuery(_behind, identity=UUID)
 
 
 def _runs_tasks() -> QuerySet[Agent]:

@@ -26,19 +26,20 @@ from a2a import (
     writer,
 )
 from a2a.access import Permit, Refused
-from a2a.chains import Chain, Link
+from a2a.chains import Chain, ChainLink
 from a2a.changes import Said, Status
 from a2a.choices import Role, TaskState
 from a2a.models import SentOnce, Task
-from common import canonical, clock, context
+from common import canonical_json, context
+from common.db import clock
 from common.errors import Conflict, NotAllowed, NotFound
 from common.ids import uuid7
-from nhi import tokens
 from nhi.actors import Actor
+from nhi.audit import events, refusal_limits
 from nhi.choices import Kind
-from nhi.inputs import Problems
+from nhi.credentials import tokens
 from nhi.models import Identity
-from nhi.record import events, refusal_counts
+from nhi.validation import Problems
 from supervisor.access import Caller
 
 LONGEST_KEY, LONGEST_TYPE, LONGEST_CONTEXT = 200, 200, 200
@@ -139,8 +140,8 @@ def once(*, caller: Caller, key: str, body: Any, sending: Callable[[], Task]) ->
     problems.unless(0 < len(key) <= LONGEST_KEY, "Idempotency-Key", f"Use 1 to {LONGEST_KEY} characters.")
     problems.unless(key.isascii() and key.isprintable(), "Idempotency-Key", "Use printable ASCII characters.")
     problems.unless(tokens.parse(key) is None, "Idempotency-Key", "This is a token; keys are kept, so send another.")
-    problems.settle()
-    mark = hashlib.sha256(canonical.encode(body)).hexdigest()
+    problems.raise_if_any()
+    mark = hashlib.sha256(canonical_json.encode(body)).hexdigest()
     found = _sent(caller, key)
     if found is None:
         try:
@@ -161,12 +162,12 @@ def forget_keys(now: datetime) -> int:
 
 def check(wish: Wish) -> None:
     problems = Problems()
-    problems.line("task_type", wish.task_type, most=LONGEST_TYPE)
-    problems.line("context_id", wish.context_id, most=LONGEST_CONTEXT)
-    problems.future("deadline", wish.deadline)
+    problems.check_line("task_type", wish.task_type, max_length=LONGEST_TYPE)
+    problems.check_line("context_id", wish.context_id, max_length=LONGEST_CONTEXT)
+    problems.check_future("deadline", wish.deadline)
     if wish.callback_url is not None:
         callback_urls.check(problems, wish.callback_url)
-    problems.settle()
+    problems.raise_if_any()
 
 
 def _send(caller: Caller, source: Identity | None, target: Identity, wish: Wish, shown: parts.Message) -> Task:
@@ -217,13 +218,13 @@ def _not_waiting(task: Task) -> TakesNoMessage:
 
 def _chain(caller: Caller, source: Identity | None, wish: Wish) -> Chain:
     actor = caller.actor
-    me = Link(source.pk, source.name) if source is not None else Link(_id_of(caller), actor.name)
+    me = ChainLink(source.pk, source.name) if source is not None else ChainLink(_id_of(caller), actor.name)
     own = source is None or source.pk == actor.id
     return chains.of(me, holder_id=me.id, parent_task_id=wish.parent_task_id, shown=caller.shown if own else None)
 
 
 def _row(caller: Caller, source: Identity | None, target: Identity, wish: Wish, chain: Chain, permit: Permit) -> Task:
-    actor, known, now = caller.actor, context.known(), permit.at or clock.database_now()
+    actor, known, now = caller.actor, context.current_or_none(), permit.at or clock.database_now()
     return Task(
         agent=target,
         agent_name=target.name,
@@ -260,7 +261,7 @@ def _for_another(caller: Caller, source: Identity | None) -> dict[str, str]:
 def _on_record(caller: Caller, source: Identity | None, target: Identity, wish: Wish, refused: Refused) -> None:
     def write() -> None:
         about = {**_in_run(caller), **_for_another(caller, source)}
-        refusal_counts.write_event(
+        refusal_limits.write_limited_event(
             "task.refused",
             actor=caller.actor,
             subject=target,

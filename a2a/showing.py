@@ -9,7 +9,7 @@ from django.db.models import Case, F, JSONField, Q, QuerySet, When
 from a2a import parts
 from a2a.choices import TaskState
 from a2a.models import Artifact, Task, TaskMessage
-from common.prepared import Prepared
+from common.fastsql.prepared import PreparedQuery
 
 
 def in_pieces(rows: "QuerySet[Artifact]") -> "QuerySet[Artifact, Any]":
@@ -20,8 +20,8 @@ def in_pieces(rows: "QuerySet[Artifact]") -> "QuerySet[Artifact, Any]":
     return in_order.values_list("task_id", "pk", "said", "pieces__parts")
 
 
-_MADE = Prepared(lambda task: in_pieces(Artifact.objects.filter(task=task)), task=UUID)
-_SAID = Prepared(
+_MADE = PreparedQuery(lambda task: in_pieces(Artifact.objects.filter(task=task)), task=UUID)
+_SAID = PreparedQuery(
     lambda task: TaskMessage.objects.filter(task=task).order_by("position").values_list("body", flat=True), task=UUID
 )  # fmt: skip
 
@@ -29,7 +29,7 @@ _SAID = Prepared(
 def task(row: Task, *, history: int | None = None, artifacts: bool = True) -> dict[str, Any]:
     """A task with the last `history` of its messages, or all of them."""
     bodies = made(row.pk) if artifacts else None
-    said = _SAID.all(task=row.pk) if history != 0 else []
+    said = _SAID.fetch_all(task=row.pk) if history != 0 else []
     return whole(row, history=_last(said, history), artifacts=bodies)
 
 
@@ -41,7 +41,7 @@ def new(row: Task, *, history: int | None = None) -> dict[str, Any]:
 
 def made(task_id: UUID) -> list[dict[str, Any]]:
     """What it made, in order."""
-    return _whole(_MADE.all(task=task_id)).get(task_id, [])
+    return _whole(_MADE.fetch_all(task=task_id)).get(task_id, [])
 
 
 def tasks(rows: Sequence[Task], *, history: int | None = None, artifacts: bool = True) -> list[dict[str, Any]]:

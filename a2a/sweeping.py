@@ -9,15 +9,16 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from a2a import cancelling, dispatching, each, following, inbox, runtimes, sending, tallies, waiting, webhooks, writer
+from a2a import cancelling, dispatching, following, inbox, runtimes, sending, tallies, waiting, webhooks, writer
 from a2a.changes import Status
 from a2a.choices import TaskState
 from a2a.models import Task
 from a2a.writer import TaskEnded
-from common import clock
+from common import background
+from common.db import clock
 from common.errors import InvalidTransition
-from nhi import lifecycle
 from nhi.choices import State
+from nhi.identities import lifecycle
 from nhi.models import Identity
 
 MOST_AT_ONCE = 200
@@ -25,7 +26,7 @@ MOST_AT_ONCE = 200
 
 def sweep() -> None:
     for step in STEPS:
-        each.by_itself(_done, step)
+        background.run_isolated(_done, step)
 
 
 def _done(step: Callable[[], object]) -> None:
@@ -51,8 +52,8 @@ def stop_unusable() -> int:
     usable = Identity.objects.usable().values("pk")
     stranded = _briefly(Task.objects.open().exclude(agent_id__in=usable))
     orphaned = _briefly(Task.objects.open().filter(source__isnull=False).exclude(source__state=State.ACTIVE))
-    return sum(each.by_itself(partial(_stop, who="agent"), task) for task in stranded) + sum(
-        each.by_itself(partial(_stop, who="source"), task) for task in orphaned
+    return sum(background.run_isolated(partial(_stop, who="agent"), task) for task in stranded) + sum(
+        background.run_isolated(partial(_stop, who="source"), task) for task in orphaned
     )
 
 
@@ -61,7 +62,7 @@ def end_parts() -> int:
     ended before it came to it."""
     over = (TaskState.CANCELED, TaskState.FAILED, TaskState.REJECTED)
     parts = _briefly(Task.objects.open().filter(parent__state__in=over))
-    return sum(each.by_itself(_end_part, task) for task in parts)
+    return sum(background.run_isolated(_end_part, task) for task in parts)
 
 
 def forget() -> None:
@@ -86,7 +87,7 @@ def _briefly(rows: QuerySet[Task]) -> QuerySet[Task]:
 def _stop(task: Task, *, who: str) -> int:
     identity = task.agent if who == "agent" or task.source is None else task.source
     said = f"{identity.name} may not act"
-    return cancelling.end(task, cancelling.STOPPED, said, why=lifecycle.why_not(identity))
+    return cancelling.end(task, cancelling.STOPPED, said, why=lifecycle.why_inactive(identity))
 
 
 def _end_part(task: Task) -> int:
@@ -96,7 +97,7 @@ def _end_part(task: Task) -> int:
 
 
 def _each_fails(tasks: Iterable[Task], code: str, said: str) -> int:
-    return sum(each.by_itself(lambda task: _fail(task, code, said), task) for task in tasks)
+    return sum(background.run_isolated(lambda task: _fail(task, code, said), task) for task in tasks)
 
 
 def _fail(task: Task, code: str, said: str) -> int:

@@ -1,9 +1,11 @@
 """The agent that the protocol's test kit talks to: an identity with an inbox, and a token for the worker behind it."""
 
-from nhi import credentials, identities, people
 from nhi.actors import SYSTEM
 from nhi.choices import Kind
+from nhi.credentials import credentials
+from nhi.identities import identities
 from nhi.models import Identity, User
+from nhi.people import people
 
 NAME = "tck"
 SAYS = "Answers the A2A protocol's test kit by the ids of its messages."

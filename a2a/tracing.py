@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db.models import F, Q, QuerySet
 
-from a2a.chains import DEEPEST
+from a2a.chains import MAX_CHAIN_DEPTH
 from a2a.models import Task
 from nhi.actors import Actor
 from nhi.models import InvocationLog
@@ -67,7 +67,7 @@ def of_call(actor: Actor, call: InvocationLog) -> Trace:
 
 
 def _top(run: Execution) -> Execution:
-    for _ in range(DEEPEST):
+    for _ in range(MAX_CHAIN_DEPTH):
         above = Execution.objects.filter(pk=run.parent_id).first() if run.parent_id and not run.task_id else None
         if above is None:
             break
@@ -80,7 +80,7 @@ def _runs(actor: Actor, first: Q) -> list[Execution]:
     seen = Execution.objects.visible_to(actor).defer(*OF_RUNS).order_by("created_at", "id")
     found: dict[UUID, Execution] = {}
     wanted = first
-    for _ in range(DEEPEST + 1):
+    for _ in range(MAX_CHAIN_DEPTH + 1):
         level = [run for run in seen.filter(wanted)[: MOST_RUNS + 1] if run.pk not in found]
         found |= {run.pk: run for run in level}
         if not level or len(found) > MOST_RUNS:

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from a2a.models import Delivery
-from common import clock
+from common.db import clock
 
 #: Of one process at a time.
 MOST_TO_ONE_PLACE, MOST_OF_ONE_OWNER = 8, 32

@@ -11,10 +11,10 @@ from a2a import parts, writer
 from a2a.changes import Status
 from a2a.choices import Role, TaskState
 from a2a.models import AwaitedCall, Task
-from common import clock
+from common.db import clock
 from mcp.choices import ApprovalState
 from mcp.models import CallApproval
-from nhi.registry import Waiting, WaitListener
+from nhi.hooks import WaitingCall, WaitingCallListener
 
 BECAME = {
     ApprovalState.APPROVED: "A person approved the call of {tool}.",
@@ -24,7 +24,7 @@ BECAME = {
 NOBODY = "Nobody decided about the call of {tool} in time."
 
 
-def waits(waiting: Waiting) -> None:
+def waits(waiting: WaitingCall) -> None:
     """A call within the task waits. One that is not worked on, or waits for somebody else as it is, stays as it is."""
     with transaction.atomic():
         task = writer.locked(waiting.task_id)
@@ -55,7 +55,7 @@ def settle(task_id: UUID) -> bool:
             return False
         said = _said(_what_became(over[-1].approval_id))
         # Its worker could do nothing meanwhile: it has a whole lease again.
-        kept = {"lease_until": clock.moment(task.now) + task.lease} if task.lease_mark is not None else {}  # type: ignore[attr-defined]  # annotated by `locked`
+        kept = {"lease_until": clock.parse_database_time(task.now) + task.lease} if task.lease_mark is not None else {}  # type: ignore[attr-defined]  # annotated by `locked`
         writer.write(task, Status(TaskState.WORKING, said), **kept)
         return True
 
@@ -91,4 +91,4 @@ def _said(text: str) -> parts.Message:
     return parts.message(Role.AGENT, [parts.text(text)])
 
 
-LISTENER = WaitListener(waits, decided)
+LISTENER = WaitingCallListener(waits, decided)

@@ -10,11 +10,11 @@ from django.db.models.lookups import Exact
 
 from a2a import webhooks
 from a2a.models import Delivery, WebhookSecret
-from common import clock
+from common.db import clock
 from common.errors import Conflict, NotAllowed
 from nhi.actors import Actor
-from nhi.inputs import Problems
-from nhi.record import events
+from nhi.audit import events
+from nhi.validation import Problems
 
 MAY_NOT = "You may not change the webhook secret of somebody else."
 
@@ -81,5 +81,5 @@ def _require(actor: Actor, secret: WebhookSecret, reason: str) -> None:
     if not webhooks.may_rotate(actor, secret):
         raise NotAllowed(MAY_NOT, details={"needs": webhooks.ROTATE})
     problems = Problems()
-    problems.reason(reason)
-    problems.settle()
+    problems.check_reason(reason)
+    problems.raise_if_any()

@@ -12,13 +12,14 @@ from django.db.models import QuerySet
 
 from a2a import signatures
 from a2a.models import Task, WebhookSecret
-from common import clock, crypto
+from common import crypto
+from common.db import clock
 from common.errors import Conflict, Duplicate, NotAllowed, NotFound
 from nhi.actors import SYSTEM, Actor
+from nhi.audit import events
 from nhi.choices import Kind
-from nhi.inputs import Problems
 from nhi.models import Identity
-from nhi.record import events
+from nhi.validation import Problems
 
 ROTATE = "a2a.rotate_webhooksecret"
 OVERLAP = timedelta(hours=24)
@@ -64,10 +65,10 @@ def make(*, actor: Actor, url_prefix: str, holder: Identity | None = None) -> Sh
     shorter prefix, signs beside it for a day, retries included."""
     owner = _owner(actor, holder)
     problems = Problems()
-    problems.line("url_prefix", url_prefix, most=LONGEST_PREFIX)
+    problems.check_line("url_prefix", url_prefix, max_length=LONGEST_PREFIX)
     fine = not url_prefix or url_prefix.startswith(("https://", "http://"))
     problems.unless(fine, "url_prefix", "Write the beginning of a URL, such as https://hooks.example.com/, or nothing.")
-    problems.settle()
+    problems.raise_if_any()
     whose = "You have" if owner.id == actor.id else f"{owner.name} has"
     if WebhookSecret.objects.filter(owner_id=owner.id).count() >= MOST:
         raise Conflict(f"{whose} {MOST} webhook secrets, which is as many as may be.")
@@ -177,7 +178,7 @@ def _make(owner: Owner, url_prefix: str, actor: Actor) -> Shown:
     row.sealed = crypto.seal(text, place=_place(row))
     if before is not None:
         # What cannot be read signs nothing that a receiver would miss.
-        with suppress(crypto.Unreadable):
+        with suppress(crypto.UnsealError):
             _follow(row, before, now)
     row.save(force_insert=True)
     details = {TAKEN_OVER: before.url_prefix} if before is not None and row.sealed_previous else {}

@@ -19,9 +19,11 @@ from a2a.changes import Change, Made, Status
 from a2a.choices import RUN_HERE, TERMINAL, TRANSITIONS, EventKind, Role, TaskState
 from a2a.models import Artifact, Task, TaskEvent, TaskMessage
 from a2a.models.tasks import OFFERED
-from common import canonical, clock, prepared
+from common import canonical_json
+from common.db import clock
 from common.errors import Conflict, InvalidTransition
-from common.prepared import Prepared
+from common.fastsql import prepared
+from common.fastsql.prepared import PreparedQuery
 
 LONGEST_ERROR, LONGEST_CODE = 1000, 100
 #: Of one task, so that whoever reads it can hold it.
@@ -38,7 +40,7 @@ def lockable(*, skip_locked: bool = False) -> Any:
     return rows.select_for_update(of=("self",), skip_locked=skip_locked)
 
 
-_LOCKED = Prepared(lambda task: lockable().filter(pk=task).order_by(), task=UUID)
+_LOCKED = PreparedQuery(lambda task: lockable().filter(pk=task).order_by(), task=UUID)
 
 
 class TaskFull(Conflict):
@@ -69,7 +71,7 @@ def begin(task: Task, message: parts.Message, *, shown: parts.Message) -> Task:
     event = TaskEvent(
         task=task, seq=1, kind=EventKind.TASK, body={"task": told}, size=task.size, at=task.created_at
     )  # fmt: skip
-    prepared.insert(task, first, event)
+    prepared.insert_rows(task, first, event)
     task.first_message = first.body
     return task
 
@@ -94,7 +96,7 @@ def prepare(*changes: Change) -> None:
 
 
 def locked(task_id: UUID) -> Task:
-    found: Task | None = _LOCKED.first(task=task_id)
+    found: Task | None = _LOCKED.fetch_first(task=task_id)
     if found is None:
         raise Task.DoesNotExist
     return found
@@ -105,7 +107,7 @@ def write(task: Task, *changes: Change, **facts: Any) -> Task:
     _require_open(task)
     _require_room(task, changes)
     # Two events of one moment keep their order: time does not go back between them.
-    draft = _Draft(task, max(clock.moment(task.now), task.state_at))  # type: ignore[attr-defined]  # annotated by `locked`
+    draft = _Draft(task, max(clock.parse_database_time(task.now), task.state_at))  # type: ignore[attr-defined]  # annotated by `locked`
     for change in changes:
         draft.take(change)
     draft.keep(facts)
@@ -139,9 +141,9 @@ class _Draft:
         if task.state in TERMINAL:
             self._end()
         # Nothing is changed of what has ended, which is what `completed_at` says.
-        if not prepared.change(Task, task.pk, self.changed, where={"completed_at": None}):
+        if not prepared.update_if(Task, task.pk, self.changed, where={"completed_at": None}):
             raise ended(task)
-        prepared.insert(*self.artifacts, *self.events, *self.messages)
+        prepared.insert_rows(*self.artifacts, *self.events, *self.messages)
         for name, value in self.changed.items():
             setattr(task, name, value)
         if task.state in TERMINAL:
@@ -278,7 +280,7 @@ def _require_room(task: Task, changes: tuple[Change, ...]) -> None:
 
 
 def _weight(body: Any) -> int:
-    return len(canonical.encode(body))
+    return len(canonical_json.encode(body))
 
 
 def _message(

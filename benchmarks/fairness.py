@@ -20,7 +20,7 @@ from benchmarks.calls import database
 from benchmarks.calls.house import Granted, house
 from benchmarks.calls.processes import ended, plain
 from benchmarks.gateway import direct
-from common import leash
+from common.process import parent_death
 from tests.services.house import ROOT
 
 ALONE_SECONDS = 4.0
@@ -102,7 +102,7 @@ def percentile(numbers: list[float], share: int) -> float:
 
 @contextmanager
 def running(job: dict[str, Any]) -> Iterator["subprocess.Popen[str]"]:
-    command = leash.command([sys.executable, "-m", "benchmarks.calls.flood"])
+    command = parent_death.build_command([sys.executable, "-m", "benchmarks.calls.flood"])
     process = subprocess.Popen(command, cwd=ROOT, env=plain(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with ended(process):
         assert process.stdin is not None

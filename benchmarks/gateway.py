@@ -22,7 +22,7 @@ from benchmarks.calls.processes import Cell, Load, Target, load, mcp_call, web
 CONCURRENCY = (1, 8, 32)
 #: Each cell is measured in so many turns; shown is the median of each number.
 TURNS = 3
-#: Longer than an identity counts as one who sends (`common/fair_http.py`): each turn is of one caller alone.
+#: Longer than an identity counts as one who sends (`common/asgi/fair_protocol.py`): each turn is of one caller alone.
 WARM = 0.6
 LOG = "nhi_invocation_log"
 

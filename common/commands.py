@@ -1,4 +1,4 @@
-"""What our management commands share: `--json`, exit codes, and errors as sentences."""
+"""Base class of management commands: `--json`, exit codes, and errors as sentences."""
 
 import json
 import sys
@@ -14,8 +14,8 @@ from django.db import DatabaseError, connection
 from common.errors import GatehouseError
 
 
-class NoHouse(GatehouseError):
-    """The database has no tables: most often another data directory than the running house's."""
+class MissingInstallationError(GatehouseError):
+    """The database has no tables. Most often the data directory differs from that of the running installation."""
 
     code = "no_house"
 
@@ -27,14 +27,14 @@ class NoHouse(GatehouseError):
 
 
 class GatehouseCommand(BaseCommand):
-    """Exit 0 when it was done, 1 for a refusal or a finding, 2 for wrong usage. With `--json`, stdout is only JSON."""
+    """Exit codes: 0 for success, 1 for a refusal or a finding, 2 for wrong usage. `--json` prints JSON only."""
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="Print one JSON object and nothing else.")
         self.add_own_arguments(parser)
 
     def add_own_arguments(self, parser: ArgumentParser) -> None:
-        """A command's own arguments."""
+        """Add the command's own arguments."""
 
     def handle(self, *_args: Any, **options: Any) -> None:
         as_json = options.pop("json")
@@ -45,18 +45,18 @@ class GatehouseCommand(BaseCommand):
         except DatabaseError:
             if connection.introspection.table_names():
                 raise
-            self._refuse(NoHouse(), as_json=as_json)
+            self._refuse(MissingInstallationError(), as_json=as_json)
         if as_json:
-            self.stdout.write(json.dumps(result, default=_plain))
+            self.stdout.write(json.dumps(result, default=_encode_scalar))
         else:
             for name, value in result.items():
                 self.stdout.write(
-                    f"{name}: {json.dumps(value, default=_plain) if isinstance(value, list | dict) else value}"
+                    f"{name}: {json.dumps(value, default=_encode_scalar) if isinstance(value, list | dict) else value}"
                 )
 
     @abstractmethod
     def run(self, **options: Any) -> dict[str, Any]:
-        """Call one verb; what it returns is printed."""
+        """Execute the command and return the result to print."""
 
     def _refuse(self, error: GatehouseError, *, as_json: bool) -> NoReturn:
         fields = [{"field": problem.field, "message": problem.message} for problem in error.fields]
@@ -66,5 +66,5 @@ class GatehouseCommand(BaseCommand):
         sys.exit(1)
 
 
-def _plain(value: Any) -> str:
+def _encode_scalar(value: Any) -> str:
     return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else str(value)

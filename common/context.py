@@ -1,4 +1,4 @@
-"""What every line of a request or task may need to know: its id and where it came from."""
+"""The current request or task: its id and its source address."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,30 +10,32 @@ from common.ids import uuid7
 
 
 @dataclass(frozen=True)
-class Context:
+class RequestContext:
+    """The id of a request or task, and the address of its client; the address is empty if there is no client."""
+
     request_id: UUID
     source: str = ""
 
 
-_current: ContextVar[Context | None] = ContextVar("gatehouse_context", default=None)
+_current: ContextVar[RequestContext | None] = ContextVar("gatehouse_context", default=None)
 
 
-def current() -> Context:
-    """The context of this request or task; outside of both a fresh one that stays for the rest of the thread."""
+def current() -> RequestContext:
+    """The context of this request or task; outside both, a new context that stays for the rest of the thread."""
     context = _current.get()
     if context is None:
-        context = Context(uuid7())
+        context = RequestContext(uuid7())
         _current.set(context)
     return context
 
 
-def known() -> Context | None:
-    """The context of this request or task, or None outside of both."""
+def current_or_none() -> RequestContext | None:
+    """The context of this request or task; None outside both."""
     return _current.get()
 
 
 @contextmanager
-def bound(context: Context) -> Iterator[Context]:
+def bind_context(context: RequestContext) -> Iterator[RequestContext]:
     token = _current.set(context)
     try:
         yield context

@@ -1,4 +1,4 @@
-"""Fingerprints, signatures and sealed fields."""
+"""Fingerprints, signatures, row MACs and sealed fields."""
 
 import base64
 import hmac
@@ -9,53 +9,53 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.conf import settings
 
-from common import keys
+from common import installation_keys
 
-ROW_LABEL = "record"
-#: How rows of earlier versions name the key made of SECRET_KEY, whichever that was.
-UNNAMED_ROW_KEY = "sk"
+ROW_KEY_LABEL = "record"
+#: The key id in rows of earlier versions for a key derived from SECRET_KEY, whichever SECRET_KEY was current.
+LEGACY_ROW_KEY_ID = "sk"
 
 
-class Unreadable(ValueError):
-    """The sealed text was changed, belongs to another place, or its key is gone."""
+class UnsealError(ValueError):
+    """The sealed text was changed, belongs to another place, or its key is not configured."""
 
 
 def fingerprint(secret: str) -> bytes:
-    """What is stored of a secret: an HMAC under the pepper, which is not in the database."""
+    """The stored form of a secret: an HMAC with TOKEN_PEPPER, which is not in the database."""
     return hmac.digest(settings.TOKEN_PEPPER.encode(), secret.encode(), "sha256")
 
 
-def same(one: bytes, other: bytes) -> bool:
-    return hmac.compare_digest(one, other)
+def is_equal_in_constant_time(first: bytes, second: bytes) -> bool:
+    return hmac.compare_digest(first, second)
 
 
 def sign(label: str, message: bytes) -> bytes:
-    return hmac.digest(_derived(settings.SECRET_KEY, label), message, "sha256")
+    return hmac.digest(_derive_key(settings.SECRET_KEY, label), message, "sha256")
 
 
-def row_mac(message: bytes) -> str:
-    """`<key id>:<hex>` over a record row, under the first signing key, or without any under one of SECRET_KEY's."""
+def compute_row_mac(message: bytes) -> str:
+    """`<key id>:<hex>` for a record row, with the first signing key or, without signing keys, one from SECRET_KEY."""
     if settings.SIGNING_KEYS.keys:
-        key_id, secret = settings.SIGNING_KEYS.first
-        key = _derived(secret.hex(), ROW_LABEL)
+        key_id, secret = settings.SIGNING_KEYS.primary_key
+        key = _derive_key(secret.hex(), ROW_KEY_LABEL)
     else:
-        key_id, key = _named_row_key(settings.SECRET_KEY)
+        key_id, key = _row_key_of_secret_key(settings.SECRET_KEY)
     return f"{key_id}:{hmac.digest(key, message, 'sha256').hex()}"
 
 
-def row_mac_fits(message: bytes, mac: str) -> bool:
+def is_row_mac_valid(message: bytes, mac: str) -> bool:
     key_id, _, digest = mac.partition(":")
-    expected = (hmac.digest(key, message, "sha256").hex() for key in _row_keys(key_id))
+    expected = (hmac.digest(key, message, "sha256").hex() for key in _candidate_row_keys(key_id))
     return any(hmac.compare_digest(text.encode(), digest.encode("utf-8", "replace")) for text in expected)
 
 
-def row_mac_key_is_known(mac: str) -> bool:
-    return bool(_row_keys(mac.partition(":")[0]))
+def has_row_mac_key(mac: str) -> bool:
+    return bool(_candidate_row_keys(mac.partition(":")[0]))
 
 
 def seal(text: str, *, place: str) -> str:
-    """Encrypt for one place (table, row, field): copied to another row it does not open."""
-    key_id, key = settings.FIELD_KEYS.first
+    """Encrypt for one place (table, row, field); a copy in another row cannot be decrypted."""
+    key_id, key = settings.FIELD_KEYS.primary_key
     nonce = os.urandom(12)
     sealed = AESGCM(key).encrypt(nonce, text.encode(), place.encode())
     return f"{key_id}.{base64.urlsafe_b64encode(nonce + sealed).decode()}"
@@ -65,40 +65,40 @@ def unseal(sealed: str, *, place: str) -> str:
     key_id, _, body = sealed.partition(".")
     key = settings.FIELD_KEYS.keys.get(key_id)
     if key is None:
-        raise Unreadable(f"The field key {key_id!r} is not among FIELD_KEYS.")
+        raise UnsealError(f"The field key {key_id!r} is not among FIELD_KEYS.")
     try:
         raw = base64.urlsafe_b64decode(body)
         return AESGCM(key).decrypt(raw[:12], raw[12:], place.encode()).decode()
     except (InvalidTag, ValueError) as error:
-        raise Unreadable("The sealed text was changed or belongs elsewhere.") from error
+        raise UnsealError("The sealed text was changed or belongs elsewhere.") from error
 
 
-def signing_keys(label: str) -> dict[str, bytes]:
-    """For one use: a key of 32 bytes from each of the installation's signing keys, by its id; the first signs."""
+def derive_signing_keys(label: str) -> dict[str, bytes]:
+    """Derive a key of 32 bytes for one use from each signing key, by key id. The first key signs."""
     if settings.SIGNING_KEYS.keys:
-        return {key_id: _derived(key.hex(), label) for key_id, key in settings.SIGNING_KEYS.keys.items()}
-    return {"sk": _derived(settings.SECRET_KEY, label)}
+        return {key_id: _derive_key(key.hex(), label) for key_id, key in settings.SIGNING_KEYS.keys.items()}
+    return {"sk": _derive_key(settings.SECRET_KEY, label)}
 
 
 @cache
-def _derived(secret: str, label: str) -> bytes:
-    return keys.derive(secret, label)
+def _derive_key(secret: str, label: str) -> bytes:
+    return installation_keys.derive(secret, label)
 
 
-def _row_keys(key_id: str) -> list[bytes]:
-    """The keys that a row may mean by this id, of those that the installation still has."""
-    found = []
+def _candidate_row_keys(key_id: str) -> list[bytes]:
+    """The configured keys that this id can refer to."""
+    candidates = []
     if secret := settings.SIGNING_KEYS.keys.get(key_id):
-        found.append(_derived(secret.hex(), ROW_LABEL))
+        candidates.append(_derive_key(secret.hex(), ROW_KEY_LABEL))
     for secret_key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
-        name, key = _named_row_key(secret_key)
-        if key_id in (name, UNNAMED_ROW_KEY):
-            found.append(key)
-    return found
+        row_key_id, key = _row_key_of_secret_key(secret_key)
+        if key_id in (row_key_id, LEGACY_ROW_KEY_ID):
+            candidates.append(key)
+    return candidates
 
 
 @cache
-def _named_row_key(secret_key: str) -> tuple[str, bytes]:
-    """The key that SECRET_KEY stands in for, and an id that tells it from earlier ones. No signing key has a dot."""
-    key = _derived(secret_key, ROW_LABEL)
-    return f"{UNNAMED_ROW_KEY}.{hmac.digest(key, b'id', 'sha256').hex()[:8]}", key
+def _row_key_of_secret_key(secret_key: str) -> tuple[str, bytes]:
+    """A row key derived from SECRET_KEY, and an id that differs for each SECRET_KEY. No signing key id has a dot."""
+    key = _derive_key(secret_key, ROW_KEY_LABEL)
+    return f"{LEGACY_ROW_KEY_ID}.{hmac.digest(key, b'id', 'sha256').hex()[:8]}", key

@@ -1,4 +1,4 @@
-"""Errors are named for the fact, carry a stable code and know nothing of HTTP; each edge has one table for them."""
+"""Error classes, each with a stable code. They know nothing of HTTP: each interface maps codes to its own statuses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,12 +7,14 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True)
 class FieldError:
+    """What is wrong with one field of the input."""
+
     field: str
     message: str
 
 
 class GatehouseError(Exception):
-    """The root. `code` is stable, `message` is one sentence for a person."""
+    """Base class of all errors. `code` is stable, `message` is one sentence for a person."""
 
     code: ClassVar[str]
 
@@ -25,17 +27,17 @@ class GatehouseError(Exception):
         self.details = details or {}
 
 
-class Invalid(GatehouseError):
-    """What was sent cannot be taken: which field, why, what to do."""
+class InvalidInput(GatehouseError):
+    """The input is not valid. `fields` names each field with the reason and what to do."""
 
     code = "invalid"
 
     @classmethod
-    def field(cls, name: str, message: str) -> "Invalid":
+    def for_field(cls, name: str, message: str) -> "InvalidInput":
         return cls(message, fields=[FieldError(name, message)])
 
 
-class TooLarge(GatehouseError):
+class PayloadTooLarge(GatehouseError):
     """More than `limit` bytes were sent."""
 
     code = "too_large"
@@ -45,36 +47,40 @@ class TooLarge(GatehouseError):
 
 
 class NotFound(GatehouseError):
-    """Unknown, or not visible to who asks: the same answer for both."""
+    """The object does not exist or is not visible to the caller; both give the same answer."""
 
     code = "not_found"
 
-    def __init__(self, said: str = "There is nothing here that you can see.") -> None:
-        super().__init__(said)
+    def __init__(self, message: str = "There is nothing here that you can see.") -> None:
+        super().__init__(message)
 
 
 class NotAllowed(GatehouseError):
-    """The actor is known and may not do this."""
+    """The actor is authenticated but does not have the permission."""
 
     code = "not_allowed"
 
 
 class Conflict(GatehouseError):
-    """The world is not in the state that this needs."""
+    """The current state does not allow the operation."""
 
     code = "conflict"
 
 
 class Duplicate(Conflict):
+    """An object with the same unique values, such as its name, already exists."""
+
     code = "duplicate"
 
 
 class InvalidTransition(Conflict):
+    """The object's state does not allow the move, or another request moved the object meanwhile."""
+
     code = "invalid_transition"
 
 
-class Limited(GatehouseError):
-    """Too many, too fast: `retry_after` whole seconds from now it may work."""
+class RateLimited(GatehouseError):
+    """Too many requests. A retry may succeed after `retry_after` whole seconds."""
 
     code = "limited"
 

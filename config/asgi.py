@@ -9,7 +9,8 @@ from typing import Any
 import django
 from django.conf import settings
 
-from common.asgi import bounded
+from common.asgi.bodies import limit_body
+from common.asgi.headers import security_headers
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup(set_prefix=False)
@@ -18,30 +19,31 @@ django.setup(set_prefix=False)
 from a2a import asgi as tasks  # noqa: E402 - the same
 from a2a.api.waiting import Waiting  # noqa: E402 - the same
 from a2a.operations.desk import desk as operations  # noqa: E402 - the same
-from common.handler import ThreadedHandler  # noqa: E402 - the same
-from common.processor import Processor  # noqa: E402 - the same
+from common.asgi.django_handler import ThreadedHandler  # noqa: E402 - the same
+from common.process.cpu_affinity import CpuPinner  # noqa: E402 - the same
 from config import metrics  # noqa: E402 - see the line before
 from config.pulse import Pulse  # noqa: E402 - the same
-from mcp import asgi, gateway  # noqa: E402 - the same
 from mcp.api.urls import CALL  # noqa: E402 - the same
-from mcp.asgi import rest  # noqa: E402 - the same
-from mcp.front.endpoints import server_of  # noqa: E402 - the same
-from nhi.record import guard_watch  # noqa: E402 - the same
+from mcp.gateway import pipeline  # noqa: E402 - the same
+from mcp.protocol.endpoints import find_server_name  # noqa: E402 - the same
+from mcp.server import application as mcp_application  # noqa: E402 - the same
+from mcp.server import rest_handler  # noqa: E402 - the same
+from nhi.audit import trigger_repair  # noqa: E402 - the same
 from supervisor.api.following import Followed  # noqa: E402 - the same
 
 # Two threads share this process's work: the one that serves, and the clerk's, which waits for the database several
 # times a call and after each wait for its turn.
 sys.setswitchinterval(0.001)
-pages = bounded(Waiting(Followed(ThreadedHandler())), limit=1024 * 1024)
-tools = metrics.counted(asgi.make_application(gateway), metrics.counting("mcp"))
+pages = limit_body(Waiting(Followed(ThreadedHandler())), limit=1024 * 1024)
+tools = metrics.counted(mcp_application.make_application(pipeline), metrics.counting("mcp"))
 agents = metrics.counted(tasks.make_application(), metrics.counting("a2a"))
-calls = rest.application(pages, asgi.headers(), metrics.counting(f"api/nhi/{CALL}"))
+calls = rest_handler.make_application(pages, security_headers(), metrics.counting(f"api/nhi/{CALL}"))
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     if scope["type"] == "lifespan":
         await live(receive, send)
-    elif scope["type"] == "http" and server_of(scope["path"]) is not None:
+    elif scope["type"] == "http" and find_server_name(scope["path"]) is not None:
         await tools(scope, receive, send)
     elif scope["type"] == "http" and tasks.takes(scope["method"], scope["path"]):
         await agents(scope, receive, send)
@@ -57,9 +59,9 @@ async def live(receive: Any, send: Any) -> None:
         if message["type"] == "lifespan.startup":
             pulse.start()
             # In the log at once, for whoever runs this process without the worker that repairs.
-            background.add(asyncio.create_task(asyncio.to_thread(guard_watch.log_findings)))
+            background.add(asyncio.create_task(asyncio.to_thread(trigger_repair.log_findings)))
             if settings.ONE_PROCESSOR:
-                background.add(asyncio.create_task(Processor().keep()))
+                background.add(asyncio.create_task(CpuPinner().run()))
             # What is loaded by now stays: the collector need not walk it again and again, while calls wait.
             gc.collect()
             gc.freeze()
@@ -68,7 +70,7 @@ async def live(receive: Any, send: Any) -> None:
             for task in background:
                 task.cancel()
             try:
-                await asgi.close()
+                await mcp_application.close()
                 await asyncio.to_thread(operations.close)
             finally:
                 await pulse.stop()

@@ -17,8 +17,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 from django.conf import settings
 from django.db import connections
 
-from common import context, leash
+from common import context
 from common.ids import parse_uuid, uuid7
+from common.process import parent_death
 
 REQUEST_ID = "gatehouse_request_id"
 EXCHANGE = Exchange("gatehouse", type="direct")
@@ -76,7 +77,7 @@ app.conf.update(
         "tidy-calls": ticks("mcp.tidy", queue="control", every=300.0),
     },
 )
-app.autodiscover_tasks()
+app.autodiscover_tasks(related_name="celery_tasks")
 
 
 @signals.setup_logging.connect
@@ -97,12 +98,12 @@ def tick_at_once(**_: Any) -> None:
 @signals.worker_process_init.connect
 def end_with_the_worker(**_: Any) -> None:
     """A pool process must not outlive its worker, however that ends."""
-    leash.tie(MAIN_PID)
+    parent_death.die_with_parent(MAIN_PID)
 
 
 @signals.before_task_publish.connect
 def send_request_id(headers: dict[str, Any], **_: Any) -> None:
-    known = context.known()
+    known = context.current_or_none()
     headers.setdefault(REQUEST_ID, str(known.request_id if known else uuid7()))
 
 
@@ -119,7 +120,7 @@ def keep_the_pool(**_: Any) -> None:
 @signals.task_prerun.connect
 def enter_context(task: Any, **_: Any) -> None:
     request_id = parse_uuid(str(getattr(task.request, REQUEST_ID, ""))) or uuid7()
-    task.request.gatehouse_scope = scope = context.bound(context.Context(request_id))
+    task.request.gatehouse_scope = scope = context.bind_context(context.RequestContext(request_id))
     scope.__enter__()
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Info, Warning  # noqa: A004 - Django's name for it
 
-from common.proxies import DEFAULT_NETWORKS
+from common.asgi.client_address import DEFAULT_TRUSTED_NETWORKS
 
 COUNTS = ("TRUSTED_PROXIES", "GRPC_TRUSTED_PROXIES")
 DEFAULT_PROXY_NETWORKS, OPEN_METRICS = "config.W001", "config.I001"
@@ -15,7 +15,7 @@ def proxies_are_named(**_kwargs: Any) -> list[CheckMessage]:
     """With the default networks every host of the private network may say which address a caller has."""
     counts = [name for name in COUNTS if getattr(settings, name)]
     networks = {str(network) for network in settings.TRUSTED_PROXY_NETWORKS}
-    if not counts or networks != set(DEFAULT_NETWORKS):
+    if not counts or networks != set(DEFAULT_TRUSTED_NETWORKS):
         return []
     message = (
         f"{' and '.join(counts)} {'is' if len(counts) == 1 else 'are'} set, and TRUSTED_PROXY_NETWORKS is the default: "

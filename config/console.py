@@ -11,9 +11,9 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from unfold.sites import UnfoldAdminSite
 
-from common.admin import account, navigation, palette, site_pages, times
-from common.admin.pages import refused, render
-from common.errors import GatehouseError, Invalid, NotAllowed, NotFound
+from common.console import navigation, palette, times
+from common.console.pages import refused, render
+from common.errors import GatehouseError, InvalidInput, NotAllowed, NotFound
 
 View = Callable[..., Any]
 
@@ -29,7 +29,7 @@ class ConsoleSite(UnfoldAdminSite):
         return super().admin_view(_framed(view), cacheable)  # type: ignore[no-any-return]  # unfold has no types
 
     def get_urls(self) -> list[Any]:
-        return [*site_pages.urls(self.admin_view), *super().get_urls()]
+        return [*navigation.urls(self.admin_view), *super().get_urls()]
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         signed_in = self.has_permission(request)
@@ -41,7 +41,7 @@ class ConsoleSite(UnfoldAdminSite):
             "is_popup": False,
             "is_nav_sidebar_enabled": False,
             "sidebar": navigation.sidebar(request, needs) if signed_in else [],
-            "account": account.links(request) if signed_in else [],
+            "account": navigation.links(request) if signed_in else [],
         }
 
     def app_index(self, request: HttpRequest, app_label: str, extra_context: Any = None) -> HttpResponse:
@@ -77,7 +77,7 @@ def _framed(view: View) -> View:
 def _refuse_nul(*sent: QueryDict) -> None:
     """PostgreSQL stores none and cannot be asked for one: refused here once, for every filter, name and field."""
     if any("\0" in value for part in sent for _, values in part.lists() for value in values):
-        raise Invalid("Leave out the NUL character.")
+        raise InvalidInput("Leave out the NUL character.")
 
 
 def _rendered(response: HttpResponse) -> HttpResponse:

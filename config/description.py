@@ -9,8 +9,8 @@ from celery import current_app
 from kombu.exceptions import OperationalError
 
 from config import health
-from nhi import registry
-from nhi.registry import House, Readiness
+from nhi import hooks
+from nhi.hooks import InstallationStatus, ReadinessReport
 
 PATIENCE = 1
 
@@ -33,10 +33,10 @@ class Depths:
             return None
 
 
-def readiness() -> Readiness:
+def readiness() -> ReadinessReport:
     report = health.report()
     checks = {name: (bool(check["ok"]), str(check["message"])) for name, check in report.checks.items()}
-    return Readiness(checks, [warning["message"] for warning in report.warnings])
+    return ReadinessReport(checks, [warning["message"] for warning in report.warnings])
 
 
 def _count() -> dict[str, int] | None:
@@ -56,4 +56,4 @@ def _waiting(link: Any, queue: str) -> int:
         return int(channel.queue_declare(queue, passive=True).message_count)
 
 
-registry.describe_house(House(readiness=readiness, queues=Depths()))
+hooks.set_installation_status(InstallationStatus(readiness=readiness, queues=Depths()))

@@ -20,8 +20,8 @@ from django.views.decorators.http import require_safe
 from kombu.exceptions import OperationalError
 
 from nhi import processes
+from nhi.audit import append_only_triggers, database_role
 from nhi.models.processes import ProcessKind
-from nhi.record import guards, log_rights
 
 PATIENCE = 2.0
 #: How a client of HTTP/2 begins, with settings that are empty; and what kind of frame a server begins with.
@@ -74,10 +74,10 @@ def broker() -> str:
 
 
 def record_guards() -> str:
-    if findings := guards.inspect(connection):
+    if findings := append_only_triggers.inspect(connection):
         raise NotReady(
             f"Guards of append-only tables differ: {'; '.join(map(str, findings))}. "
-            f"{guards.remedy(connection, findings)}"
+            f"{append_only_triggers.remedy(connection, findings)}"
         )
     return "The append-only tables are guarded."
 
@@ -96,7 +96,7 @@ def grpc() -> str:
 
 def heartbeat(kind: ProcessKind) -> Callable[[], str]:
     def look() -> str:
-        if kind in processes.late(timezone.now()):
+        if kind in processes.missing_kinds(timezone.now()):
             raise NotReady(
                 f"No {kind.label.lower()} process was heard of in the last {processes.LATE_AFTER.seconds} s."
             )
@@ -116,7 +116,7 @@ CHECKS = [
 
 def record_rights() -> str:
     """Never a failure: what the database role may do too much, a paragraph for each log table."""
-    return "\n".join(log_rights.warnings(connection))
+    return "\n".join(database_role.excess_right_warnings(connection))
 
 
 RECORD_RIGHTS = Check("record_rights", record_rights)

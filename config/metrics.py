@@ -22,8 +22,8 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from common import crypto
-from common.asgi import Application, Message, Receive
-from mcp import call_numbers
+from common.asgi.bodies import AsgiApplication, AsgiMessage, Receive
+from mcp.gateway import call_log
 from nhi import processes
 from supervisor import numbers
 
@@ -40,7 +40,7 @@ class FromDatabase(Collector):
         up = GaugeMetricFamily("gatehouse_database_up", "1 when the database answered this scrape.")
         heard = GaugeMetricFamily("gatehouse_processes", "Processes heard of lately.", labels=["kind"])
         try:
-            alive = processes.alive(timezone.now())
+            alive = processes.count_alive(timezone.now())
         except DatabaseError:
             alive = {}
         for kind, count in alive.items():
@@ -85,7 +85,7 @@ def counting(route: str) -> Callable[[dict[str, Any], Any], Any]:
     def wrapped(scope: dict[str, Any], send: Any) -> Any:
         begun = time.monotonic()
 
-        async def counted(message: Message) -> None:
+        async def counted(message: AsgiMessage) -> None:
             if message["type"] == "http.response.start":
                 _requests(scope["method"], route, message["status"]).inc()
             elif not message.get("more_body"):
@@ -97,7 +97,7 @@ def counting(route: str) -> Callable[[dict[str, Any], Any], Any]:
     return wrapped
 
 
-def counted(application: Application, counting: Callable[[dict[str, Any], Any], Any]) -> Application:
+def counted(application: AsgiApplication, counting: Callable[[dict[str, Any], Any], Any]) -> AsgiApplication:
     async def outer(scope: dict[str, Any], receive: Receive, send: Any) -> None:
         await application(scope, receive, counting(scope, send))
 
@@ -126,7 +126,7 @@ def registry() -> prometheus_client.CollectorRegistry:
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         MultiProcessCollector(gathered)  # type: ignore[no-untyped-call]  # the package leaves it untyped
     else:
-        for own in (REQUESTS, SECONDS, TASKS, call_numbers.CALLS, call_numbers.SECONDS):
+        for own in (REQUESTS, SECONDS, TASKS, call_log.CALL_COUNTER, call_log.CALL_SECONDS):
             gathered.register(own)
     return gathered
 
@@ -145,5 +145,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 def _may_read(request: HttpRequest) -> bool:
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    is_sent = scheme.lower() == "bearer" and crypto.same(token.strip().encode(), settings.METRICS_TOKEN.encode())
+    is_sent = scheme.lower() == "bearer" and crypto.is_equal_in_constant_time(
+        token.strip().encode(), settings.METRICS_TOKEN.encode()
+    )
     return is_sent or not settings.METRICS_TOKEN

@@ -11,8 +11,8 @@ from django.db import DatabaseError, connection
 from kombu.exceptions import OperationalError
 
 from nhi import processes
+from nhi.celery_tasks import tick
 from nhi.models.processes import ProcessKind
-from nhi.tasks import tick
 
 TICK_EVERY = 5.0
 WORKERS = {"control": ProcessKind.WORKER_CONTROL, "runs": ProcessKind.WORKER_RUNS}
@@ -50,7 +50,7 @@ class Pulse:
 
     def _say(self, *, leaving: bool) -> None:
         try:
-            (processes.leave if leaving else processes.seen)(kind=ProcessKind.WEB)
+            (processes.remove_own if leaving else processes.record_heartbeat)(kind=ProcessKind.WEB)
         except DatabaseError as error:
             log.warning("No heartbeat: the database is away (%s).", type(error).__name__)
         finally:

@@ -6,7 +6,8 @@ from urllib.parse import quote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from common import keys, logs, proxies, version
+from common import installation_keys, logs, version
+from common.asgi import client_address
 from config import environment as env
 from config import oidc, openapi
 
@@ -45,20 +46,20 @@ CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if SECURE else []
 TRUSTED_PROXIES = env.number("TRUSTED_PROXIES", 0, low=0, high=10)
 #: The gRPC port is often reached past the proxy of the web port, so it has a number of its own.
 GRPC_TRUSTED_PROXIES = env.number("GRPC_TRUSTED_PROXIES", 0, low=0, high=10)
-TRUSTED_PROXY_NETWORKS = env.networks("TRUSTED_PROXY_NETWORKS", proxies.DEFAULT_NETWORKS)
+TRUSTED_PROXY_NETWORKS = env.networks("TRUSTED_PROXY_NETWORKS", client_address.DEFAULT_TRUSTED_NETWORKS)
 #: The bearer token that /metrics asks for; empty: everybody who reaches the web port reads it.
 METRICS_TOKEN = env.secret("METRICS_TOKEN", shortest=32)
 REQUIRE_MFA = env.flag("REQUIRE_MFA")
 EGRESS_ALLOW = env.endpoints("EGRESS_ALLOW")
 
 # ── Keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-KEYS = keys.load(dict(os.environ), DATA, required=bool(env.text("DATABASE_URL")) and not DEBUG)
+KEYS = installation_keys.load(dict(os.environ), DATA, required=bool(env.text("DATABASE_URL")) and not DEBUG)
 SECRET_KEY = KEYS.secret_key
 #: Earlier values of SECRET_KEY: sessions of then go on, and record rows whose MACs hang on it stay verifiable.
-SECRET_KEY_FALLBACKS = env.secrets("SECRET_KEY_FALLBACKS", shortest=keys.FEWEST_CHARACTERS)
+SECRET_KEY_FALLBACKS = env.secrets("SECRET_KEY_FALLBACKS", shortest=installation_keys.MIN_SECRET_LENGTH)
 TOKEN_PEPPER = KEYS.token_pepper
-FIELD_KEYS = keys.ring("FIELD_KEYS", KEYS.field_keys)
-SIGNING_KEYS = keys.ring("SIGNING_KEYS", KEYS.signing_keys)
+FIELD_KEYS = installation_keys.parse_key_ring("FIELD_KEYS", KEYS.field_keys)
+SIGNING_KEYS = installation_keys.parse_key_ring("SIGNING_KEYS", KEYS.signing_keys)
 
 # ── Applications ──────────────────────────────────────────────────────────────────────────────────────────────────
 INSTALLED_APPS = [
@@ -100,11 +101,11 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "nhi.middleware.Refusals",
-    "nhi.middleware.bounded_session",
-    "nhi.middleware.own_password_first",
-    "nhi.middleware.second_factor_first",
-    "nhi.middleware.auditors_only_read",
+    "nhi.web.middleware.ErrorPageMiddleware",
+    "nhi.web.middleware.end_expired_session",
+    "nhi.web.middleware.require_own_password",
+    "nhi.web.middleware.require_second_factor",
+    "nhi.web.middleware.enforce_read_only_auditors",
 ]
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
@@ -178,15 +179,15 @@ LOGIN_URL = "/admin/login/"
 LOGIN_REDIRECT_URL = "/admin/"
 LOGOUT_REDIRECT_URL = "/admin/login/"
 OIDC = oidc.from_environment()
-ACCOUNT_ADAPTER = "nhi.accounts.AccountAdapter"
+ACCOUNT_ADAPTER = "nhi.web.allauth_adapters.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
 ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if SECURE else "http"
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_UNIQUE_EMAIL = False
-# Ours is in the database (nhi.sign_in_guard): allauth's counters live in one process and vanish with its cache.
+# Ours is in the database (nhi.people.sign_in_throttle): allauth's counters live in one process, in its cache.
 ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = False
-MFA_ADAPTER = "nhi.accounts.FactorAdapter"
+MFA_ADAPTER = "nhi.web.allauth_adapters.FactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_ALLOW_UNVERIFIED_EMAIL = True
@@ -194,11 +195,11 @@ MFA_RECOVERY_CODES_SHOW_ONCE = True
 MFA_TOTP_ISSUER = "Gatehouse"
 MFA_TOTP_TOLERANCE = 1
 MFA_FORMS = {
-    "authenticate": "nhi.views.factor_forms.CodeForm",
-    "reauthenticate": "nhi.views.factor_forms.ConfirmCodeForm",
-    "activate_totp": "nhi.views.factor_forms.AddTotpForm",
+    "authenticate": "nhi.web.mfa_forms.CodeForm",
+    "reauthenticate": "nhi.web.mfa_forms.ConfirmCodeForm",
+    "activate_totp": "nhi.web.mfa_forms.AddTotpForm",
 }
-SOCIALACCOUNT_ADAPTER = "nhi.accounts.SingleSignOnAdapter"
+SOCIALACCOUNT_ADAPTER = "nhi.web.allauth_adapters.SingleSignOnAdapter"
 SOCIALACCOUNT_STORE_TOKENS = False
 SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"APPS": [OIDC.app]}} if OIDC else {}
 
@@ -208,7 +209,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_AGE = 8 * 3600
 SESSION_IDLE_SECONDS = 30 * 60
-CSRF_FAILURE_VIEW = "nhi.views.errors.csrf_failure"
+CSRF_FAILURE_VIEW = "nhi.web.error_responses.csrf_failure"
 CSRF_COOKIE_NAME = "__Host-csrftoken" if SECURE else "csrftoken"
 # Whoever ends TLS redirects; here it would turn the probes of a private network away.
 SECURE_SSL_REDIRECT = False
@@ -244,7 +245,8 @@ STATIC_ROOT = BASE_DIR / "static-collected"
 FILE_UPLOAD_PERMISSIONS, FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o644, 0o755
 WHITENOISE_USE_FINDERS = not STATIC_ROOT.exists()
 WHITENOISE_AUTOREFRESH = False
-LOGGING = logs.configuration("DEBUG" if DEBUG else "INFO")
+# Django measures and logs statements with DEBUG only.
+LOGGING = logs.build_logging_configuration("DEBUG" if DEBUG else "INFO", log_sql=env.flag("LOG_SQL"))
 LOGGING_CONFIG = "logging.config.dictConfig"
 
 # ── REST ──────────────────────────────────────────────────────────────────────────────────────────────────────────

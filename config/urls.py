@@ -13,12 +13,12 @@ urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", metrics.metrics, name="metrics"),
-    path("admin/", include("nhi.views.urls")),
+    path("admin/", include("nhi.web.urls")),
     path("admin/", admin.site.admin_view(Home.as_view())),
     path("admin/", admin.site.urls),
     path("", include("config.api")),
 ]
-handler400 = "nhi.views.errors.bad_request"
-handler403 = "nhi.views.errors.permission_denied"
-handler404 = "nhi.views.errors.page_not_found"
-handler500 = "nhi.views.errors.server_error"
+handler400 = "nhi.web.error_responses.bad_request"
+handler403 = "nhi.web.error_responses.permission_denied"
+handler404 = "nhi.web.error_responses.page_not_found"
+handler500 = "nhi.web.error_responses.server_error"

@@ -1,21 +1,28 @@
-"""What the app sets up when Django has loaded it."""
+"""Connects the gateway to Django and to the hooks of `nhi`."""
 
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 
 
 class McpConfig(AppConfig):
+    """The Django app `mcp`. It adds its conditions, stop steps and listeners to the hooks of `nhi`."""
+
     name = "mcp"
     label = "mcp"
     verbose_name = "Gateway"
 
     def ready(self) -> None:
-        from mcp import budgets, catalogue, conditions, rights, stopping  # noqa: PLC0415 - models exist only from here on
-        from nhi import registry  # noqa: PLC0415 - the same
+        # Models cannot be imported before this point.
+        from mcp import rights  # noqa: PLC0415 - as above
+        from mcp.gateway import dry_run  # noqa: PLC0415 - as above
+        from mcp.gateway.batch import active_calls  # noqa: PLC0415 - as above
+        from mcp.limits import budgets  # noqa: PLC0415 - as above
+        from mcp.tools import catalogue  # noqa: PLC0415 - as above
+        from nhi import hooks  # noqa: PLC0415 - as above
 
         post_migrate.connect(rights.after_migrate, sender=self, dispatch_uid="mcp.rights")
-        registry.add_conditions(conditions.conditions)
-        registry.describe_arguments(conditions.argument_schemas)
-        registry.add_stop_step(stopping.STEP)
-        registry.on_identity_change(catalogue.matched_otherwise)
-        registry.on_grant_replaced(budgets.follow)
+        hooks.add_condition_source(dry_run.find_conditions)
+        hooks.set_schema_source(dry_run.find_argument_schemas)
+        hooks.add_stop_step(active_calls.CALLS_STOP_STEP)
+        hooks.on_identity_change(catalogue.on_capability_change)
+        hooks.on_grant_replaced(budgets.move_to_grant)

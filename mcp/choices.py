@@ -1,16 +1,18 @@
-"""The closed vocabularies of the gateway, and the moves between states."""
+"""States and kinds of the gateway's rows, and the allowed transitions between states."""
 
 from django.db.models import TextChoices
 
 
 class Transport(TextChoices):
+    """How Gatehouse reaches an MCP server: it runs the server's process, or connects over HTTP."""
+
     STDIO = "stdio", "Process (stdio)"
     HTTP = "http", "Streamable HTTP"
     SSE = "sse", "HTTP with SSE"
 
 
 class Connection(TextChoices):
-    """How a server is doing. Seed 004 calls them connected, degraded and disconnected."""
+    """The connection status of a server. Seed 004 calls the values connected, degraded and disconnected."""
 
     READY = "Ready", "Ready"
     DEGRADED = "Degraded", "Degraded"
@@ -26,6 +28,8 @@ SEED_WORDS = {Connection.READY: "connected", Connection.DEGRADED: "degraded", Co
 
 
 class DefinitionState(TextChoices):
+    """The state of a tool, by the approval of its definition. Only approved tools can be called."""
+
     PENDING = "pending", "Needs approval"
     APPROVED = "approved", "Approved"
     QUARANTINED = "quarantined", "Quarantined"
@@ -36,12 +40,17 @@ DEFINITION_MOVES: dict[DefinitionState, frozenset[DefinitionState]] = {
     DefinitionState.PENDING: frozenset({DefinitionState.APPROVED, DefinitionState.WITHDRAWN}),
     DefinitionState.APPROVED: frozenset({DefinitionState.QUARANTINED, DefinitionState.WITHDRAWN}),
     DefinitionState.QUARANTINED: frozenset({DefinitionState.APPROVED, DefinitionState.WITHDRAWN}),
-    # A tool that comes back is looked at again.
+    # A tool that returns needs a new review.
     DefinitionState.WITHDRAWN: frozenset({DefinitionState.PENDING, DefinitionState.QUARANTINED}),
 }
 
 
 class BudgetScope(TextChoices):
+    """The kind of object whose calls a budget limits.
+
+    `AGENT` includes service accounts. `GRANT` is a grant from an agent to a tool.
+    """
+
     SERVER = "server", "Server"
     TOOL = "tool", "Tool"
     AGENT = "agent", "Agent"
@@ -49,28 +58,35 @@ class BudgetScope(TextChoices):
 
 
 class BreakerState(TextChoices):
+    """The state of a circuit breaker. While it is half-open, one call tests whether the service is back."""
+
     CLOSED = "CLOSED", "Closed, calls flow"
     HALF_OPEN = "HALF-OPEN", "Half-open, one probe"
     OPEN = "OPEN", "Open, calls refused"
 
 
 class BreakerScope(TextChoices):
-    """Whose calls a breaker stops."""
+    """The callers whose calls a breaker stops."""
 
     SERVER = "server", "All callers"
     IDENTITY = "identity", "One identity"
 
 
 class FaultKind(TextChoices):
-    """What a fault says about a server."""
+    """Kinds of server faults."""
 
     #: The server could not be reached, closed the connection, or answered with HTTP 5xx.
     CONNECTION = "connection", "Connection"
-    #: No answer in time, an answer that is no MCP, or an error of the server's own. Arguments can cause each of these.
+    #: The server timed out, sent an answer that is not MCP, or sent an error. Arguments can cause each of these.
     ANSWER = "answer", "Answer"
 
 
 class ApprovalState(TextChoices):
+    """The state of a call that waits for approval.
+
+    `EXPIRED` also applies to an approved call that was not made in time, `USED` to one that was made.
+    """
+
     PENDING = "pending", "Waiting"
     APPROVED = "approved", "Approved"
     REFUSED = "refused", "Refused"
@@ -79,7 +95,7 @@ class ApprovalState(TextChoices):
 
 
 class OriginKind(TextChoices):
-    """What stands behind a call that waits."""
+    """Kinds of origins of a call that waits for approval."""
 
     PERSON = "person", "Person"
     IDENTITY = "identity", "Identity"
@@ -88,6 +104,8 @@ class OriginKind(TextChoices):
 
 
 class HealthStatus(TextChoices):
+    """The result of a health check. `DEGRADED` means that the handshake succeeded and was slow."""
+
     HEALTHY = "Healthy", "Healthy"
     DEGRADED = "Degraded", "Degraded"
     UNHEALTHY = "Unhealthy", "Unhealthy"

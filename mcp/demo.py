@@ -1,38 +1,46 @@
-"""The gateway's part of the demo: a server that runs, an agent that may call it, one that may not, a changed tool.
+"""Seeds the demo server, its grants and its first calls: one agent may call it, another may not, one tool has changed.
 
-Seeded when the house is up, because the server is met for it like any other.
+Seeding needs a running installation, because the gateway connects to the demo server like to any other.
 """
 
 import sys
 
+from common.executors import background_loop
 from common.ids import uuid7
-from mcp import budgets, catalogue, definitions, executables, gateway, health, servers, upstream
+from common.process import executable_allowlist
 from mcp.choices import DefinitionState, Transport
+from mcp.client import transports
+from mcp.gateway import pipeline
+from mcp.limits import budgets
 from mcp.models import Server, Tool
-from mcp.targets import reach
-from mcp.threads import loop
-from nhi import actors, credentials, grants
+from mcp.servers import health, lifecycle
+from mcp.servers.targets import resolve_server
+from mcp.tools import catalogue, definitions
+from nhi import actors
+from nhi.access import grants
 from nhi.actors import Actor
+from nhi.credentials import credentials
 from nhi.models import Identity, User
 
 NAME = "todo"
-SCRIPT = str(executables.EXAMPLES / "todo_server.py")
-#: Called by the demo's agent; the others wait for somebody to look at them, and one has changed since.
-APPROVED = ("create_todo", "list_todos", "search_todos")
-CHANGED = "delete_todo"
-#: What the changed tool said in the release before, which is what was approved of it.
-BEFORE = "Deletes a todo by ID. It can be brought back for thirty days."
+SCRIPT = str(executable_allowlist.EXAMPLES_DIRECTORY / "todo_server.py")
+#: The demo's agent may call these. The other tools wait for a review, and one of them has changed since its approval.
+APPROVED_TOOLS = ("create_todo", "list_todos", "search_todos")
+CHANGED_TOOL = "delete_todo"
+#: The approved description of the changed tool, from the previous release.
+PREVIOUS_DESCRIPTION = "Deletes a todo by ID. It can be brought back for thirty days."
 
 
 def seed() -> str:
-    """Make what is missing. The name of a tool to call; empty where its program may not run, or nobody of the demo is.
+    """Create the missing demo rows.
 
-    What may run is read anew at each start: a list that came later can leave the demo out.
+    Returns the name of a tool to call, or "" if the executable allowlist refuses the demo server's program or the
+    demo's people do not exist. The allowlist is read at each start, so a later version of it can refuse the program.
     """
-    if executables.problem(sys.executable, [SCRIPT]):
+    if executable_allowlist.find_command_problem(sys.executable, [SCRIPT]):
         return ""
     _seed()
-    tool = Tool.objects.filter(server__name=NAME, name=APPROVED[0]).select_related("identity").first()
+    tool = Tool.objects.filter(server__name=NAME, name=APPROVED_TOOLS[0]).select_related("identity").first()
     return tool.identity.name if tool else ""
 
 
@@ -42,49 +50,51 @@ def _seed() -> None:
     if mara is None or bot is None or Server.objects.filter(name=NAME).exists():
         return
     actor = actors.person(mara)
-    server = servers.create(
+    server = lifecycle.create(
         actor=actor,
         name=NAME,
         owner=mara,
-        given={
+        configuration={
             "transport": Transport.STDIO,
             "command": sys.executable,
             "args": [SCRIPT],
             "description": "The to-do list that comes with Gatehouse: examples/todo_server.py",
         },
-        meet_now=False,
+        connect_now=False,
     )
     _approve_release_before(actor, server)
     health.refresh(server=server)
-    _give(actor, server, bot)
-    _call(actor, bot)
+    _grant_tools(actor, server, bot)
+    _make_sample_calls(actor, bot)
 
 
 def _approve_release_before(actor: Actor, server: Server) -> None:
-    """Its tools are taken down as the release before described them, so that one has changed when it is met."""
-    listed = loop.run(upstream.list_tools(reach(server).target, timeout=10), timeout=11)
-    before = [{**tool, "description": BEFORE} if tool["name"] == CHANGED else tool for tool in listed]
-    catalogue.take_down(actor=actor, server=server, listed=before)
-    for tool in Tool.objects.filter(server=server, name__in=[*APPROVED, CHANGED]).select_related("current"):
-        assert tool.current is not None  # it was listed just now
+    """Record and approve the tools as the previous release described them, so that the next refresh finds a change."""
+    listed_tools = background_loop.run(transports.list_tools(resolve_server(server).target, timeout=10), timeout=11)
+    previous_tools = [
+        {**tool, "description": PREVIOUS_DESCRIPTION} if tool["name"] == CHANGED_TOOL else tool for tool in listed_tools
+    ]
+    catalogue.record_listing(actor=actor, server=server, listed_tools=previous_tools)
+    for tool in Tool.objects.filter(server=server, name__in=[*APPROVED_TOOLS, CHANGED_TOOL]).select_related("current"):
+        assert tool.current is not None  # recorded above
         reason = "First look: it does what its description says"
         definitions.approve(actor=actor, tool=tool, definition_hash=tool.current.hash, reason=reason)
 
 
-def _give(actor: Actor, server: Server, bot: Identity) -> None:
+def _grant_tools(actor: Actor, server: Server, bot: Identity) -> None:
     for tool in Tool.objects.filter(server=server).exclude(state=DefinitionState.PENDING).select_related("identity"):
         grants.give_tool(actor=actor, agent=bot, tool=tool.identity, reason="Keeps the list of what a release needs")
     budgets.create(actor=actor, scope="agent", target_id=bot.pk, calls_per_hour=600, concurrency_limit=8)
 
 
-def _call(actor: Actor, bot: Identity) -> None:
-    """One call that passes and one that does not, so that the log has something to read."""
-    stranger = Identity.objects.get(kind="agent", name="writer")
-    for caller in (bot, stranger):
+def _make_sample_calls(actor: Actor, bot: Identity) -> None:
+    """Make one allowed call and one refused call, so that the call log is not empty."""
+    refused_agent = Identity.objects.get(kind="agent", name="writer")
+    for caller in (bot, refused_agent):
         issued = credentials.issue(actor=actor, holder=caller, days=1)
-        ask = gateway.Ask(
+        call = pipeline.IncomingCall(
             bearer=issued.token, server=NAME, tool="create_todo", arguments={"title": "Look around in the console"},
             request_id=uuid7(), source="127.0.0.1",
         )  # fmt: skip
-        loop.run(gateway.call_tool(ask), timeout=15)
+        background_loop.run(pipeline.call_tool(call), timeout=15)
         credentials.revoke(actor=actor, credential=issued.credential, reason="Made for one call of the demo")

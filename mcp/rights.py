@@ -1,19 +1,19 @@
-"""What people may do at the gateway, by console role."""
+"""Permissions of the gateway by console role."""
 
 from typing import Any
 
 from mcp.models import Server
-from nhi import rights
+from nhi.access import rights
 from nhi.actors import Actor
 
 READS = frozenset(
     f"view_{model}" for model in ("server", "tool", "budget", "breaker", "call", "callapproval", "healthreport")
 )
-#: Running what is there: no new server, no new command, no approval.
+#: Operating existing servers: no new server, no new command, no approval.
 RUNS = frozenset({"operate_server", "reset_breaker"})
 WRITES = frozenset({"add_server", "change_server", "change_tool", "add_budget", "change_budget", "delete_budget"})
 APPROVES = frozenset({"approve_definition", "decide_approval"})
-#: Rights of our own that no model's add, change, delete or view says.
+#: Permissions beyond the add, change, delete and view of models.
 OWN: dict[str, tuple[str, str]] = {
     "operate_server": ("server", "Test, refresh, enable and disable servers"),
     "reset_breaker": ("breaker", "Reset breakers"),
@@ -29,14 +29,14 @@ ROLES: dict[str, frozenset[str]] = {
 
 
 def deciding_roles() -> set[str]:
-    """The console roles whose holders decide about waiting calls."""
-    return {role for role, held in ROLES.items() if "decide_approval" in held}
+    """Return the console roles whose holders may decide about waiting calls."""
+    return {role for role, permissions in ROLES.items() if "decide_approval" in permissions}
 
 
 def sees_configuration(actor: Actor, server: Server) -> bool:
-    """Whether somebody sees how a server is reached; who may use a tool of it sees that it is there."""
+    """Return whether the actor may see a server's configuration. Users of its tools only see that it exists."""
     return actor.may("mcp.view_server") or (actor.is_person and server.owner_id == actor.id)
 
 
 def after_migrate(*, using: str, **_kwargs: Any) -> None:
-    rights.spread("mcp", OWN, ROLES, using=using)
+    rights.install_permissions("mcp", OWN, ROLES, using=using)

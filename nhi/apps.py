@@ -1,4 +1,4 @@
-"""What the app sets up when Django has loaded it."""
+"""App configuration: connects migration signals and system checks."""
 
 from django.apps import AppConfig
 from django.core.checks import Tags, register
@@ -6,17 +6,20 @@ from django.db.models.signals import post_migrate, pre_migrate
 
 
 class NhiConfig(AppConfig):
+    """The Django app `nhi`. It reinstalls the append-only triggers after a migration."""
+
     name = "nhi"
     label = "nhi"
     verbose_name = "Identities and access"
 
     def ready(self) -> None:
-        from nhi import checks, rights  # noqa: PLC0415 - models exist only from here on
-        from nhi.record import guard_watch  # noqa: PLC0415 - the same
+        # Models cannot be imported earlier.
+        from nhi.access import rights  # noqa: PLC0415 - as above
+        from nhi.audit import checks, trigger_repair  # noqa: PLC0415 - as above
 
-        pre_migrate.connect(guard_watch.before_migrate, sender=self, dispatch_uid="nhi.guards")
-        post_migrate.connect(guard_watch.after_migrate, sender=self, dispatch_uid="nhi.guards")
+        pre_migrate.connect(trigger_repair.before_migrate, sender=self, dispatch_uid="nhi.guards")
+        post_migrate.connect(trigger_repair.after_migrate, sender=self, dispatch_uid="nhi.guards")
         post_migrate.connect(rights.after_migrate, sender=self, dispatch_uid="nhi.rights")
-        # Of a deployment only: as an everyday check it would stop the very `migrate` that puts the guards back.
+        # For deployments only: an ordinary check would stop the `migrate` that reinstalls the triggers.
         register(Tags.database, deploy=True)(checks.guards_are_set)
         register(Tags.security, deploy=True)(checks.signing_keys_are_set)

@@ -1,15 +1,19 @@
-"""The closed vocabularies of the app, and the moves between states."""
+"""Closed vocabularies (TextChoices) and the allowed state transitions."""
 
 from django.db.models import TextChoices
 
 
 class Kind(TextChoices):
+    """The kind of an identity: agent, service account or tool."""
+
     AGENT = "agent", "Agent"
     SERVICE_ACCOUNT = "service_account", "Service account"
     TOOL = "tool", "Tool"
 
 
 class State(TextChoices):
+    """The state of an identity in its lifecycle. `TRANSITIONS` lists the allowed moves."""
+
     INACTIVE = "inactive", "Inactive"
     ACTIVE = "active", "Active"
     SUSPENDED = "suspended", "Suspended"
@@ -27,7 +31,7 @@ TRANSITIONS: dict[State, frozenset[State]] = {
 
 
 class GrantState(TextChoices):
-    """Derived from `expires_at` and `revoked_at`, for credentials, grants and role assignments alike."""
+    """State of a credential, grant or role assignment, derived from `expires_at` and `revoked_at`."""
 
     LIVE = "live", "Live"
     EXPIRED = "expired", "Expired"
@@ -35,11 +39,19 @@ class GrantState(TextChoices):
 
 
 class PermissionType(TextChoices):
+    """What a grant between identities allows its holder.
+
+    `CALL`: the target acts with its own rights. `DELEGATE`: the target acts on the holder's behalf, so that the rights
+    of both limit it.
+    """
+
     CALL = "call", "Call"
     DELEGATE = "delegate", "Delegate"
 
 
 class Level(TextChoices):
+    """What a grant lets a person do with an identity. Each level includes the ones before it."""
+
     USE = "use", "Use"
     MANAGE = "manage", "Manage"
     ADMIN = "admin", "Admin"
@@ -54,12 +66,14 @@ class Level(TextChoices):
 
 
 class Verdict(TextChoices):
+    """Whether a decision allows or denies the action."""
+
     ALLOW = "allow", "Allowed"
     DENY = "deny", "Denied"
 
 
 class CallStatus(TextChoices):
-    """What became of a call, as the invocation log has it."""
+    """Outcome of a call in the invocation log."""
 
     SUCCESS = "success", "Success"
     ERROR = "error", "Error"
@@ -68,6 +82,8 @@ class CallStatus(TextChoices):
 
 
 class ActorKind(TextChoices):
+    """The kind of an actor. `SYSTEM` is Gatehouse itself or a command at the terminal."""
+
     USER = "user", "Person"
     IDENTITY = "identity", "Identity"
     SYSTEM = "system", "Gatehouse"
@@ -75,7 +91,7 @@ class ActorKind(TextChoices):
 
 
 class OriginRole(TextChoices):
-    """Why a person stands behind a call that waits, and so does not decide about it."""
+    """Why a person is involved in a waiting call and so may not decide about it."""
 
     ASKED = "asked", "Asked for the run"
     SCHEDULE = "schedule", "Set up the schedule"
@@ -88,14 +104,14 @@ class OriginRole(TextChoices):
 
 
 class NoticeKind(TextChoices):
-    """What somebody else did to how a person signs in."""
+    """Change to a person's sign-in by somebody else."""
 
     PASSWORD_SET = "password_set", "Password set"
     FACTOR_RESET = "factor_reset", "Second factor reset"
 
 
 class StopCause(TextChoices):
-    """Why an identity was suspended, beside the reason in words: reactivating asks differently after a leak."""
+    """Cause of a suspension, in addition to the reason as text. It determines the questions at reactivation."""
 
     EMERGENCY = "emergency", "Emergency stop"
     LEAK = "leak", "Leaked token"

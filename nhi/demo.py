@@ -1,12 +1,16 @@
-"""The demo: five people, a dozen identities with owners, grants of all three kinds, roles. Seeded once."""
+"""Seeds the demo: people, identities, grants and roles."""
 
 from datetime import timedelta
 
-from common import clock
-from nhi import actors, credentials, grants, identities, lifecycle, people, roles
+from common.db import clock
+from nhi import actors
+from nhi.access import grants, roles
 from nhi.actors import SYSTEM, Actor
 from nhi.choices import Kind, StopCause
+from nhi.credentials import credentials
+from nhi.identities import identities, lifecycle
 from nhi.models import Identity, User
+from nhi.people import people
 
 PEOPLE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("admin", "superuser", ()),
@@ -36,12 +40,12 @@ TOOLS: tuple[tuple[str, str], ...] = (
 
 
 def seed() -> dict[str, tuple[str, str]]:
-    """Make what is missing. Returns, for each person made now, what they are and their password."""
+    """Create missing demo data. Return description and password of each newly created person, by name."""
     passwords = {}
-    for username, what, console_roles in PEOPLE:
+    for username, description, console_roles in PEOPLE:
         if not User.objects.filter(username=username).exists():
-            made = people.create(actor=SYSTEM, username=username, roles=console_roles, superuser=username == "admin")
-            passwords[username] = (what, made.password)
+            created = people.create(actor=SYSTEM, username=username, roles=console_roles, superuser=username == "admin")
+            passwords[username] = (description, created.password)
     if not Identity.objects.exists():
         _seed_identities(actors.person(User.objects.get(username="mara")))
     return passwords
@@ -52,7 +56,7 @@ def _seed_identities(mara: Actor) -> None:
     soon = clock.database_now() + timedelta(days=6)
     for kind, rows in ((Kind.AGENT, AGENTS), (Kind.SERVICE_ACCOUNT, SERVICE_ACCOUNTS)):
         for name, owner, team, environment, purpose in rows:
-            # Not tom, who could not approve what is in his own hands.
+            # Not tom: he could not approve calls of identities that he owns.
             backup = owners["mara"] if owner != "mara" else owners["admin"]
             identities.create(
                 actor=mara, kind=kind, name=name, owner=owners[owner], backup_owner=backup, team=team,
@@ -61,42 +65,77 @@ def _seed_identities(mara: Actor) -> None:
             )  # fmt: skip
     for name, owner in TOOLS:
         identities.create(actor=mara, kind=Kind.TOOL, name=name, owner=owners[owner])
-    named = {identity.name: identity for identity in Identity.objects.all()}
-    _seed_access(mara, named, owners)
+    identities_by_name = {identity.name: identity for identity in Identity.objects.all()}
+    _seed_access(mara, identities_by_name, owners)
     lifecycle.suspend(
         actor=mara,
-        identity=named["old-scraper"],
+        identity=identities_by_name["old-scraper"],
         reason="Leaked token found in a public log",
         cause=StopCause.LEAK,
     )
 
 
-def _seed_access(mara: Actor, named: dict[str, Identity], owners: dict[str, User]) -> None:
+def _seed_access(mara: Actor, identities_by_name: dict[str, Identity], owners: dict[str, User]) -> None:
     now = clock.database_now()
-    repo = {"type": "object", "properties": {"repo": {"enum": ["acme/site", "acme/docs"]}}, "required": ["repo"]}
-    tool, nhi, user = grants.give_tool, grants.give_nhi, grants.give_user
-    tool(actor=mara, agent=named["deploy-bot"], tool=named["github__create_issue"], reason="Opens release issues")
-    tool(
-        actor=mara, agent=named["triage-bot"], tool=named["github__create_issue"], reason="Files confirmed bugs",
-        allowed_parameters=repo, expires_at=now + timedelta(days=30),
-    )  # fmt: skip
-    tool(
-        actor=mara, agent=named["triage-bot"], tool=named["jira__search"], reason="Trial until the review",
+    repo_limit = {"type": "object", "properties": {"repo": {"enum": ["acme/site", "acme/docs"]}}, "required": ["repo"]}
+    give_tool, give_nhi, give_user = grants.give_tool, grants.give_nhi, grants.give_user
+    give_tool(
+        actor=mara,
+        agent=identities_by_name["deploy-bot"],
+        tool=identities_by_name["github__create_issue"],
+        reason="Opens release issues",
+    )
+    give_tool(
+        actor=mara,
+        agent=identities_by_name["triage-bot"],
+        tool=identities_by_name["github__create_issue"],
+        reason="Files confirmed bugs",
+        allowed_parameters=repo_limit,
+        expires_at=now + timedelta(days=30),
+    )
+    give_tool(
+        actor=mara,
+        agent=identities_by_name["triage-bot"],
+        tool=identities_by_name["jira__search"],
+        reason="Trial until the review",
         expires_at=now + timedelta(days=3),
-    )  # fmt: skip
-    tool(actor=mara, agent=named["old-scraper"], tool=named["jira__search"], reason="Price tickets")
-    nhi(actor=mara, source=named["planner"], target=named["writer"], permission_type="call", reason="Asks for drafts")
-    nhi(
-        actor=mara, source=named["planner"], target=named["deploy-bot"], permission_type="delegate",
-        allowed_actions=["release.*"], reason="Starts releases on behalf of whoever planned them",
-    )  # fmt: skip
-    user(actor=mara, nhi=named["planner"], user=owners["olga"], level="use", reason="Plans the week with it")
-    user(actor=mara, nhi=named["triage-bot"], user=owners["olga"], level="manage", reason="On call for support")
+    )
+    give_tool(
+        actor=mara,
+        agent=identities_by_name["old-scraper"],
+        tool=identities_by_name["jira__search"],
+        reason="Price tickets",
+    )
+    give_nhi(
+        actor=mara,
+        source=identities_by_name["planner"],
+        target=identities_by_name["writer"],
+        permission_type="call",
+        reason="Asks for drafts",
+    )
+    give_nhi(
+        actor=mara,
+        source=identities_by_name["planner"],
+        target=identities_by_name["deploy-bot"],
+        permission_type="delegate",
+        allowed_actions=["release.*"],
+        reason="Starts releases on behalf of whoever planned them",
+    )
+    give_user(
+        actor=mara, nhi=identities_by_name["planner"], user=owners["olga"], level="use", reason="Plans the week with it"
+    )
+    give_user(
+        actor=mara,
+        nhi=identities_by_name["triage-bot"],
+        user=owners["olga"],
+        level="manage",
+        reason="On call for support",
+    )
     reader = roles.create(
         actor=mara, name="reader", patterns=["github.commits.*", "jira.search"], description="Looks, changes nothing"
     )
     roles.create(actor=mara, name="break-glass", patterns=["*.*"], description="Everything; waits for a second admin")
-    roles.assign(actor=mara, role=reader, identity=named["nightly-report"])
-    roles.assign(actor=mara, role=reader, identity=named["planner"], expires_at=now + timedelta(days=60))
+    roles.assign(actor=mara, role=reader, identity=identities_by_name["nightly-report"])
+    roles.assign(actor=mara, role=reader, identity=identities_by_name["planner"], expires_at=now + timedelta(days=60))
     for name in ("ci", "triage-bot"):
-        credentials.issue(actor=mara, holder=named[name])
+        credentials.issue(actor=mara, holder=identities_by_name[name])

@@ -1,4 +1,4 @@
-"""Which processes of this installation live: each is heard of every few seconds, or counts as gone."""
+"""Heartbeats of the processes of this installation: a process without a recent one counts as gone."""
 
 import os
 import re
@@ -16,62 +16,64 @@ from nhi.models.processes import Process, ProcessKind
 LATE_AFTER = timedelta(seconds=20)
 FORGET_AFTER = timedelta(hours=1)
 HOST = socket.gethostname()
-# Read before any fork: the processes of a worker's pool speak for their worker.
+# Read before any fork: the pool processes of a worker record heartbeats for their worker.
 MAIN_PID = os.getpid()
-#: One of these serves the processes of its own host only.
-FOR_ITS_HOST = [ProcessKind.STDIO_OWNER]
-#: An installation that does without gRPC is whole.
-OPTIONAL = frozenset({ProcessKind.GRPC})
-ORIGIN = re.compile(r"gen(?P<pid>[0-9]{1,10})@(?P<host>.{1,255})")
+#: Kinds whose processes serve only their own host.
+PER_HOST_KINDS = [ProcessKind.STDIO_OWNER]
+#: Kinds that an installation does not need.
+OPTIONAL_KINDS = frozenset({ProcessKind.GRPC})
+ORIGIN_PATTERN = re.compile(r"gen(?P<pid>[0-9]{1,10})@(?P<host>.{1,255})")
 
 
 @dataclass(frozen=True)
-class Sender:
+class MessageSender:
+    """The process that published a Celery message."""
+
     host: str
     pid: int
 
 
-def origin(text: str | None) -> Sender | None:
-    """The process that published a Celery message, as the message's `origin` header tells it."""
-    match = ORIGIN.fullmatch(text or "")
-    return Sender(match["host"], int(match["pid"])) if match else None
+def parse_origin(text: str | None) -> MessageSender | None:
+    """Return the process that published a Celery message, from the message's `origin` header."""
+    match = ORIGIN_PATTERN.fullmatch(text or "")
+    return MessageSender(match["host"], int(match["pid"])) if match else None
 
 
-def seen(*, kind: ProcessKind, host: str = HOST, pid: int = MAIN_PID) -> None:
-    """Note that a process was heard of just now."""
+def record_heartbeat(*, kind: ProcessKind, host: str = HOST, pid: int = MAIN_PID) -> None:
+    """Record a heartbeat of a process."""
     now = timezone.now()
-    known = Process.objects.filter(kind=kind, host=host, pid=pid).seen_since(now - LATE_AFTER)
-    if not known.update(seen_at=now):
-        # New, or an old process's number come round again: its time starts here.
-        facts = {"version": settings.VERSION, "started_at": now, "seen_at": now}
-        Process.objects.update_or_create(kind=kind, host=host, pid=pid, defaults=facts)
+    current = Process.objects.filter(kind=kind, host=host, pid=pid).seen_since(now - LATE_AFTER)
+    if not current.update(seen_at=now):
+        # A new process, or a reused process id: it starts now.
+        defaults = {"version": settings.VERSION, "started_at": now, "seen_at": now}
+        Process.objects.update_or_create(kind=kind, host=host, pid=pid, defaults=defaults)
 
 
-def late(now: datetime) -> list[ProcessKind]:
-    """The kinds of which no process that serves this host was heard of lately."""
-    useful = ~Q(kind__in=FOR_ITS_HOST) | Q(host=HOST)
-    alive = set(Process.objects.seen_since(now - LATE_AFTER).filter(useful).values_list("kind", flat=True))
+def missing_kinds(now: datetime) -> list[ProcessKind]:
+    """Return the kinds without a live process that serves this host."""
+    serves_this_host = ~Q(kind__in=PER_HOST_KINDS) | Q(host=HOST)
+    alive = set(Process.objects.seen_since(now - LATE_AFTER).filter(serves_this_host).values_list("kind", flat=True))
     return [kind for kind in ProcessKind if kind not in alive]
 
 
-def alive(now: datetime) -> dict[ProcessKind, int]:
-    """How many processes of each kind were heard of lately."""
+def count_alive(now: datetime) -> dict[ProcessKind, int]:
+    """Return the number of live processes of each kind."""
     kinds = list(Process.objects.seen_since(now - LATE_AFTER).values_list("kind", flat=True))
     return {kind: kinds.count(kind) for kind in ProcessKind}
 
 
-def leave(*, kind: ProcessKind) -> None:
-    """This process ends in good order."""
+def remove_own(*, kind: ProcessKind) -> None:
+    """Remove this process at an orderly shutdown."""
     Process.objects.filter(kind=kind, host=HOST, pid=MAIN_PID).delete()
 
 
-def forget(now: datetime) -> int:
-    """Drop what has been silent for long."""
+def remove_silent(now: datetime) -> int:
+    """Remove processes without a heartbeat for `FORGET_AFTER`."""
     return Process.objects.silent_since(now - FORGET_AFTER).delete()[0]
 
 
-def forget_dead() -> int:
-    """Drop this host's processes that no longer run, so that nobody takes a dead one's last word for life."""
-    here = Process.objects.filter(host=HOST)
-    gone = [row.pk for row in here if not psutil.pid_exists(row.pid)]
-    return here.filter(pk__in=gone).delete()[0]
+def remove_dead() -> int:
+    """Remove this host's processes that no longer run, so that their last heartbeat does not count as alive."""
+    local_processes = Process.objects.filter(host=HOST)
+    dead_ids = [row.pk for row in local_processes if not psutil.pid_exists(row.pid)]
+    return local_processes.filter(pk__in=dead_ids).delete()[0]

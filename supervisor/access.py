@@ -1,4 +1,4 @@
-"""Who may run an agent: people by role, ownership or grant; identities by a grant that `nhi.decisions` finds live."""
+"""Who may run an agent: people by role, ownership or grant; identities by a grant that the decision finds live."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -7,20 +7,23 @@ from uuid import UUID
 
 from common import context
 from common.errors import NotAllowed
-from common.prepared import Prepared
-from nhi import decisions, facts, registry, run_tokens, tokens, within
+from common.fastsql.prepared import PreparedQuery
+from nhi import hooks
 from nhi.actors import Actor
+from nhi.audit import refusal_limits
+from nhi.authorization import facts, work_conditions
 from nhi.choices import Kind, State
+from nhi.credentials import run_tokens, tokens
+from nhi.decisions import engine
+from nhi.decisions.types import CallCondition, Decision, RequestedAction
 from nhi.models import Identity
-from nhi.record import refusal_counts
-from nhi.terms import Action, Condition, Decision
 from supervisor import chains
 from supervisor.models import Agent
 
 #: What a grant between identities names when it allows some actions only.
 EXECUTE, TALK = "execute", "session"
 RUN = "supervisor.run_agent"
-_USABLE = Prepared(
+_USABLE = PreparedQuery(
     lambda identity: Identity.objects.usable().filter(pk=identity, kind=Kind.AGENT).order_by().values_list("pk"),
     identity=UUID,
 )
@@ -31,7 +34,7 @@ class Caller:
     """Who asks, and the token that was shown for it; nobody shows one at the console and by the clock."""
 
     actor: Actor
-    shown: tokens.Parsed | None = None
+    shown: tokens.ParsedBearerToken | None = None
     audience: str = ""
     #: The same as a row, for who has read it.
     identity: Identity | None = None
@@ -85,25 +88,27 @@ def _decide(caller: Caller, agent: Agent, action: str, parameters: Any) -> Decis
     if caller.shown is None:
         raise NotAllowed("Only a token shows which identity asks.")
     loaded = facts.for_token(caller.shown, context.current().source, agent.identity_id, audience=caller.audience)
-    wanted = Action("call", parameters, name=action)
+    wanted = RequestedAction("call", parameters, name=action)
     known = _conditions(caller, loaded, agent, wanted)
-    return decisions.decide(loaded.caller, wanted, loaded.target, replace(loaded.facts, conditions=known))
+    return engine.decide(loaded.caller, wanted, loaded.target, replace(loaded.facts, conditions=known))
 
 
-def _conditions(caller: Caller, loaded: facts.Loaded, agent: Agent, wanted: Action) -> tuple[Condition, ...]:
+def _conditions(
+    caller: Caller, loaded: facts.LoadedFacts, agent: Agent, wanted: RequestedAction
+) -> tuple[CallCondition, ...]:
     if loaded.caller is None:
         return ()
-    told = registry.conditions(loaded.caller.id, agent.identity_id, wanted.parameters)
-    behind = run_tokens.chain_behind(caller.shown)
+    told = hooks.load_conditions(loaded.caller.id, agent.identity_id, wanted.parameters)
+    behind = run_tokens.load_chain(caller.shown)
     if behind is None or not behind.principals:
         return told
-    return (*told, within.of(behind, wanted, loaded).condition)
+    return (*told, work_conditions.check_chain(behind, wanted, loaded).condition)
 
 
 def _require_an_end(caller: Caller, agent: Agent, delegates: bool) -> dict[str, Any]:
     """Agents that ask each other stop at the first who would come round again, or at the fifth."""
     chain = chains.of(caller.actor, caller.shown, delegates=delegates)
-    ends = chain.to(agent.identity_id, agent.identity.name)
+    ends = chain.check_target(agent.identity_id, agent.identity.name)
     if not ends.ok:
         _refuse(caller.actor, agent, ends.reason, ends.message)
     return chains.facts(chain, caller.shown)
@@ -111,7 +116,7 @@ def _require_an_end(caller: Caller, agent: Agent, delegates: bool) -> dict[str, 
 
 def _require_usable(actor: Actor, agent: Agent) -> None:
     """What runs acts as its identity, so that must be one that may act."""
-    if _USABLE.first(identity=agent.identity_id) is None:
+    if _USABLE.fetch_first(identity=agent.identity_id) is None:
         identity = Identity.objects.get(pk=agent.identity_id)
         now = "expired" if identity.state == State.ACTIVE else State(identity.state).label.lower()
         _refuse(actor, agent, "target_unusable", f"{agent} cannot run: its identity {identity.name} is {now}.")
@@ -119,7 +124,7 @@ def _require_usable(actor: Actor, agent: Agent) -> None:
 
 def _refuse(actor: Actor, agent: Agent, reason: str, message: str, decision: Decision | None = None) -> None:
     details = {"decision_id": str(decision.id)} if decision else {}
-    refusal_counts.write_event(
+    refusal_limits.write_limited_event(
         "run.refused", actor=actor, subject=agent, reason=reason, details={"reason": reason, **details}
     )
     raise NotAllowed(message, details={"reason": reason, **details})

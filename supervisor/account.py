@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from mcp import executables
+from common.process import executable_allowlist
 from supervisor.nursery import MEGABYTE
 
 #: None on the memory that a process may reserve (AS): runtimes reserve far more than they use, so that is counted.
@@ -43,7 +43,9 @@ def group(run_id: UUID) -> int | None:
 def is_lent(word: str) -> bool:
     """Whether runs are given a copy of it: an example, since a checkout may lie in somebody's home."""
     script = Path(word)
-    known = script.suffix == ".py" and script.parent == Path(os.path.realpath(executables.EXAMPLES / "agents"))
+    known = script.suffix == ".py" and script.parent == Path(
+        os.path.realpath(executable_allowlist.EXAMPLES_DIRECTORY / "agents")
+    )
     return settings.RUN_AS is not None and known and script.is_file() and not script.is_symlink()
 
 

@@ -11,7 +11,7 @@ from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 
 from common.errors import GatehouseError
-from common.prepared import Prepared
+from common.fastsql.prepared import PreparedQuery
 from supervisor.choices import ExecutionState
 from supervisor.models import Agent, Execution, Runner
 from supervisor.models.executions import UNDER_WAY
@@ -71,7 +71,7 @@ def load(agent: Agent) -> Load:
 
 def require(agent: Agent) -> Room:
     """Refuse another run while there is no room for it. The caller holds the agent's row."""
-    _, waiting, running = _ROOM.first(agent=agent.pk) or (agent.pk, 0, 0)
+    _, waiting, running = _ROOM.fetch_first(agent=agent.pk) or (agent.pk, 0, 0)
     room = Room(waiting, running)
     check(agent, room, overload())
     return room
@@ -91,8 +91,8 @@ def _counted(of: Q) -> "QuerySet[Execution, Any]":
     return rows.annotate(waiting=Count("pk", filter=WAITS), running=Count("pk", filter=HOLDS))
 
 
-_ROOM = Prepared(lambda agent: _counted(Q(agent=agent)), agent=UUID)
-_HEARD = Prepared(lambda: Runner.objects.filter(seen_at__gt=Now() - HEARD_WITHIN))
+_ROOM = PreparedQuery(lambda agent: _counted(Q(agent=agent)), agent=UUID)
+_HEARD = PreparedQuery(lambda: Runner.objects.filter(seen_at__gt=Now() - HEARD_WITHIN))
 
 
 def may_wait(agent: Agent, running: int) -> int:
@@ -121,7 +121,7 @@ def _full(agent: Agent, waiting: int) -> str:
 
 def overload() -> str:
     """Why no host takes another run, as a sentence; empty while one does, or while none was heard of."""
-    heard = _HEARD.all()
+    heard = _HEARD.fetch_all()
     said = [_strain(runner) for runner in heard]
     return said[0] if said and all(said) else ""
 

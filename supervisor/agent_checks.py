@@ -5,11 +5,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from common import egress
-from common.errors import Invalid
-from mcp import executables
-from mcp.executables import NotExecutable
+from common.errors import InvalidInput
+from common.process import executable_allowlist
+from common.process.executable_allowlist import ExecutableRefused
 from nhi.choices import Kind as IdentityKind
-from nhi.inputs import Problems
+from nhi.validation import Problems
 from supervisor import account, command_lines, file_names, surroundings
 from supervisor.choices import InputPattern, Kind, Mode, OutputPattern
 from supervisor.models import Agent
@@ -25,7 +25,7 @@ SHORTEST_KEY, LONGEST_KEY = 6, 8000
 
 
 def check(problems: Problems, agent: Agent, envs: Mapping[str, str]) -> None:
-    problems.line("name", agent.name, most=100, required=True)
+    problems.check_line("name", agent.name, max_length=100, required=True)
     problems.unless(
         agent.identity.kind == IdentityKind.AGENT,
         "identity_id",
@@ -62,7 +62,7 @@ def check_key(problems: Problems, agent: Agent, key: str) -> None:
 def require_same_place(before: str, now: str) -> None:
     if _origin(before) != _origin(now):
         said = "Another place is asked now: give its key, or take this one away (an empty text, by the API)."
-        raise Invalid.field("api_key", said)
+        raise InvalidInput.for_field("api_key", said)
 
 
 def _check_numbers(problems: Problems, agent: Agent) -> None:
@@ -101,8 +101,10 @@ def _check_process(problems: Problems, agent: Agent) -> None:
 def _settle_program(problems: Problems, agent: Agent) -> None:
     """From here on by the real names of its files: what is on record is what was looked at, and what is run."""
     try:
-        agent.executable_path, *agent.cli_args = executables.resolve(agent.executable_path, agent.cli_args)
-    except NotExecutable as reason:
+        agent.executable_path, *agent.cli_args = executable_allowlist.resolve_command(
+            agent.executable_path, agent.cli_args
+        )
+    except ExecutableRefused as reason:
         problems.add("executable_path", str(reason))
         return
     # As far as it is known here: its worker looks again.
@@ -127,9 +129,9 @@ def _check_model(problems: Problems, agent: Agent) -> None:
     problems.unless(not agent.allowed_env_vars, "allowed_env_vars", "A model has no environment: leave this empty.")
     problems.unless(not agent.working_directory, "working_directory", "A model works in no directory.")
     problems.unless(len(agent.name) <= LONGEST_NAME, "name", f"Use at most {LONGEST_NAME} characters for a model.")
-    problems.line("model", agent.model, most=200, required=True)
+    problems.check_line("model", agent.model, max_length=200, required=True)
     problems.unless(len(agent.instructions) <= LONGEST_INSTRUCTIONS, "instructions", "Use at most 65,536 characters.")
-    if said := egress.problem(agent.base_url):
+    if said := egress.find_url_problem(agent.base_url):
         problems.add("base_url", said)
 
 

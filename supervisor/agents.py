@@ -8,12 +8,12 @@ from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
 from common.errors import Conflict, Duplicate, FieldError
-from common.redaction import redact, redact_text, taken
+from common.redaction import extract_secrets, redact, redact_text
 from nhi.actors import Actor
+from nhi.audit import events
 from nhi.choices import Kind as IdentityKind
-from nhi.inputs import Problems
 from nhi.models import Identity
-from nhi.record import events
+from nhi.validation import Problems
 from supervisor import agent_checks, sealing, watching
 from supervisor.choices import AccessType, Kind
 from supervisor.models import Agent
@@ -93,8 +93,8 @@ def switch(*, actor: Actor, agent: Agent, on: bool, reason: str) -> Agent:
     """While it is off nothing of it is started; runs that are under way go on."""
     actor.require("supervisor.operate_agent", "switch agents off and on")
     problems = Problems()
-    problems.reason(reason)
-    problems.settle()
+    problems.check_reason(reason)
+    problems.raise_if_any()
     with transaction.atomic(), watching.watched(actor, agent.identity):
         if not Agent.objects.filter(pk=agent.pk, enabled=not on).update(enabled=on, updated_at=Now()):
             raise Conflict(f"{agent} is switched {'on' if on else 'off'} already. Nothing was changed.")
@@ -128,7 +128,7 @@ def shown_words(agent: Agent) -> list[str]:
 def secret_values(agent: Agent, given: Mapping[str, Any] | None = None) -> frozenset[str]:
     """What its runs must not be shown to have said: its key, and whatever is masked in its variables and in what a run
     is given, which is the input, parameters and variables of that."""
-    return (taken(declared(agent)) | taken(given or {}) | {key(agent)}) - {""}
+    return (extract_secrets(declared(agent)) | extract_secrets(given or {}) | {key(agent)}) - {""}
 
 
 def facts(agent: Agent) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def _check(agent: Agent, envs: Mapping[str, str], agent_type: str, api_key: str)
     agent_checks.check_key(problems, agent, api_key)
     if agent_type:
         agent_checks.check_type(problems, agent, agent_type)
-    problems.settle()
+    problems.raise_if_any()
 
 
 def _seal_envs(agent: Agent, envs: Mapping[str, str]) -> None:

@@ -10,11 +10,11 @@ class SupervisorConfig(AppConfig):
     verbose_name = "Runs"
 
     def ready(self) -> None:
-        from nhi import registry  # noqa: PLC0415 - models exist only from here on
+        from nhi import hooks  # noqa: PLC0415 - models exist only from here on
         from supervisor import cancelling, origins, rights  # noqa: PLC0415 - the same
         from supervisor.schedules import pausing  # noqa: PLC0415 - the same
 
         post_migrate.connect(rights.after_migrate, sender=self, dispatch_uid="supervisor.rights")
-        registry.add_stop_step(pausing.STEP)
-        registry.add_stop_step(cancelling.STEP)
-        registry.add_work_source(origins.SOURCE)
+        hooks.add_stop_step(pausing.STEP)
+        hooks.add_stop_step(cancelling.STEP)
+        hooks.add_work_source(origins.SOURCE)

@@ -8,15 +8,15 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
-from common import clock
+from common.db import clock
 from common.errors import Conflict, NotAllowed
-from nhi import lifecycle as identities
 from nhi.actors import SYSTEM, Actor
+from nhi.audit import events
 from nhi.choices import State
-from nhi.inputs import Problems
+from nhi.hooks import StopStep, StopStepResult
+from nhi.identities import lifecycle as identities
 from nhi.models import Identity
-from nhi.record import events
-from nhi.registry import Ended, StopStep
+from nhi.validation import Problems
 from supervisor import lifecycle, waking
 from supervisor.choices import ExecutionState
 from supervisor.models import Execution
@@ -31,8 +31,8 @@ def cancel(*, actor: Actor, execution: Execution, reason: str) -> Execution:
     """Ask for the end of a run; the second time there is nothing left to ask for."""
     require(actor, execution)
     problems = Problems()
-    problems.reason(reason)
-    problems.settle()
+    problems.check_reason(reason)
+    problems.raise_if_any()
     with transaction.atomic():
         current = Execution.objects.select_for_update(of=("self",)).select_related("agent").get(pk=execution.pk)
         if current.status is not None:
@@ -101,7 +101,7 @@ def unstarted(identities: Sequence[Identity]) -> int:
     return _of(identities).filter(state=ExecutionState.QUEUED).count()
 
 
-def stop(identity: Identity) -> Ended:
+def stop(identity: Identity) -> StopStepResult:
     """The supervisor's part of the kill switch: whatever waits or runs as this identity."""
     why = stopped(identity)
     asked = set(_of([identity]).exclude(cancel_requested_at=None).values_list("pk", flat=True))
@@ -114,18 +114,18 @@ def stop(identity: Identity) -> Ended:
         lifecycle.walk(run, lifecycle.to_the_end(ExecutionState.CANCELLED, f"{identity.state_by}: {why}"))
     if _of([identity]).exists():
         waking.wake()
-    return Ended(found, unstarted=min(found, len(waiting)))
+    return StopStepResult(found, unstarted=min(found, len(waiting)))
 
 
 def stopped(identity: Identity) -> str:
     """`deploy-bot was suspended: leaked token`."""
-    said = f"{identity.name} was {identities.VERBS[State(identity.state)]}"
+    said = f"{identity.name} was {identities.STATE_VERBS[State(identity.state)]}"
     return f"{said}: {identity.state_reason}"[:LONGEST_REASON] if identity.state_reason else f"{said}."
 
 
 def _record(runs: Sequence[Execution], identity: Identity) -> None:
     """One event each, as people's own stops have. Who stopped the identity has the event of that, and is named."""
-    why = identities.why_not(identity)
+    why = identities.why_inactive(identity)
     for run in runs:
         details = {"identity": str(identity.pk), "stopped_by": identity.state_by}
         events.write("run.cancelled", actor=SYSTEM, subject=run, reason=why, details=details)

@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from nhi import registry, run_tokens
+from nhi import hooks
 from nhi.actors import Actor
-from nhi.chains import Chain, Link, TaskFacts, links
 from nhi.choices import ActorKind
-from nhi.tokens import Parsed, ParsedToken
+from nhi.credentials import run_tokens
+from nhi.credentials.tokens import ParsedBearerToken, ShortTokenClaims
+from nhi.decisions.delegation import ChainLink, DelegationChain, TaskFacts, links_from_json
 from supervisor.models import Execution
 
 log = logging.getLogger(__name__)
@@ -17,29 +18,29 @@ log = logging.getLogger(__name__)
 UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
 
 
-def of(actor: Actor, shown: Parsed | None, *, delegates: bool) -> Chain:
+def of(actor: Actor, shown: ParsedBearerToken | None, *, delegates: bool) -> DelegationChain:
     """What stands behind a run that this caller asks for."""
-    behind = run_tokens.chain_behind(shown) or Chain()
+    behind = run_tokens.load_chain(shown) or DelegationChain()
     if actor.id is None:
         # The clock, and whoever is at the terminal: nobody who could come round again.
         return behind
-    return behind.asks(Link(actor.id, actor.name), delegates=delegates)
+    return behind.extended(ChainLink(actor.id, actor.name), delegates=delegates)
 
 
-def facts(chain: Chain, shown: Parsed | None) -> dict[str, Any]:
+def facts(chain: DelegationChain, shown: ParsedBearerToken | None) -> dict[str, Any]:
     """What a run keeps of it; of one that no run asked for, and that acts for itself, who started it says it all."""
-    parent = shown.execution_id if isinstance(shown, ParsedToken) else None
-    if parent is None and not chain.behalf:
+    parent = shown.execution_id if isinstance(shown, ShortTokenClaims) else None
+    if parent is None and not chain.principal_count:
         return {}
-    said: dict[str, Any] = {"chain": chain.names()}
+    said: dict[str, Any] = {"chain": chain.callers_as_json()}
     if parent is not None:
         said["parent"] = str(parent)
-    if chain.behalf:
-        said["behalf"] = chain.behalf
+    if chain.principal_count:
+        said["behalf"] = chain.principal_count
     return said
 
 
-def behind_each(runs: Sequence[Execution]) -> dict[UUID, Chain]:
+def behind_each(runs: Sequence[Execution]) -> dict[UUID, DelegationChain]:
     """What stands behind runs, by their ids; those are missing of which it cannot be read, and hold up no other."""
     found = {}
     tasks = _tasks(runs)
@@ -60,16 +61,16 @@ def _tasks(runs: Sequence[Execution]) -> Mapping[UUID, TaskFacts] | None:
 
 
 def _tasks_of(runs: Sequence[Execution]) -> Mapping[UUID, TaskFacts]:
-    return registry.tasks([run.task_id for run in runs if run.task_id is not None])
+    return hooks.load_tasks([run.task_id for run in runs if run.task_id is not None])
 
 
-def _behind(run: Execution, tasks: Mapping[UUID, TaskFacts]) -> Chain:
+def _behind(run: Execution, tasks: Mapping[UUID, TaskFacts]) -> DelegationChain:
     """What stands behind the task that it is for, else who asked for it."""
     if run.task_id is not None and (task := tasks.get(run.task_id)) is not None:
         return task.chain
     by = run.context.get("by", {})
     if "chain" in by:
-        return Chain(links(by["chain"]), by.get("behalf", 0))
+        return DelegationChain(links_from_json(by["chain"]), by.get("behalf", 0))
     if run.started_by_id is not None and run.started_by_kind in {ActorKind.USER, ActorKind.IDENTITY}:
-        return Chain((Link(run.started_by_id, run.started_by_name),))
-    return Chain()
+        return DelegationChain((ChainLink(run.started_by_id, run.started_by_name),))
+    return DelegationChain()

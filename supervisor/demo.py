@@ -6,8 +6,9 @@ Seeded when the house is up: the runs are started by its worker like any others.
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp import executables
-from nhi import actors, grants
+from common.process import executable_allowlist
+from nhi import actors
+from nhi.access import grants
 from nhi.choices import Kind, PermissionType
 from nhi.models import Identity, User
 from supervisor import access, agents, schedules, submitting
@@ -16,7 +17,7 @@ from supervisor.choices import AccessType, InputPattern, Mode, OutputPattern, Tr
 from supervisor.models import Agent
 from supervisor.submitting import Wish
 
-SCRIPTS = executables.EXAMPLES / "agents"
+SCRIPTS = executable_allowlist.EXAMPLES_DIRECTORY / "agents"
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def seed() -> Agent | None:
 
     None where a list of programs that may run leaves the demo's out.
     """
-    if any(executables.problem(str(SCRIPTS / one.script)) for one in EXAMPLES):
+    if any(executable_allowlist.find_command_problem(str(SCRIPTS / one.script)) for one in EXAMPLES):
         return None
     _seed()
     return Agent.objects.filter(name=EXAMPLES[0].name).first()

@@ -6,8 +6,9 @@ from typing import Any
 
 from django.db import transaction
 
-from common import clock, prepared
+from common.db import clock
 from common.errors import InvalidTransition
+from common.fastsql import prepared
 from supervisor import moves
 from supervisor.choices import OUTCOMES, TRANSITIONS, ExecutionState, Mode, SessionState
 from supervisor.models import Execution, ExecutionTransition, Session, SessionMessage
@@ -37,9 +38,9 @@ def walk(execution: Execution, steps: Sequence[Step], *, at: datetime | None = N
     """
     changes, rows = _planned(execution, steps, at or clock.database_now(), facts)
     with transaction.atomic():
-        if prepared.change_each([_swap(execution, changes)]) != [True]:
+        if prepared.update_each_if([_swap(execution, changes)]) != [True]:
             raise overtaken(execution)
-        prepared.insert(*rows)
+        prepared.insert_rows(*rows)
         _end_conversation(execution, rows)
     _bring_up_to_date(execution, changes)
     moves.tell(execution)
@@ -57,9 +58,9 @@ def walk_each(plans: Sequence[Plan], *, at: datetime) -> None:
 def walk_those_left(plans: Sequence[Plan], *, at: datetime) -> list[Execution]:
     """The same for those of several that are still as they were read, in a transaction of the caller's."""
     planned = [(execution, *_planned(execution, steps, at, facts)) for execution, steps, facts in plans]
-    swapped = prepared.change_each([_swap(execution, changes) for execution, changes, _ in planned])
+    swapped = prepared.update_each_if([_swap(execution, changes) for execution, changes, _ in planned])
     left = [plan for plan, is_ours in zip(planned, swapped, strict=True) if is_ours]
-    prepared.insert(*(row for _, _, rows in left for row in rows))
+    prepared.insert_rows(*(row for _, _, rows in left for row in rows))
     for execution, changes, rows in left:
         _end_conversation(execution, rows)
         _bring_up_to_date(execution, changes)
@@ -80,10 +81,10 @@ def overtaken(execution: Execution) -> InvalidTransition:
     )
 
 
-def _swap(execution: Execution, changes: dict[str, Any]) -> prepared.Change:
+def _swap(execution: Execution, changes: dict[str, Any]) -> prepared.ConditionalUpdate:
     """Of nothing where it is not any more as it was read."""
     read = {"state": execution.state, "moves": execution.moves}
-    return prepared.Change(Execution, execution.pk, changes, read)
+    return prepared.ConditionalUpdate(Execution, execution.pk, changes, read)
 
 
 def _planned(

@@ -8,10 +8,10 @@ from uuid import UUID
 from django.db.models import Q
 
 from common.ids import parse_uuid
-from nhi import registry
+from nhi import hooks
 from nhi.choices import OriginRole
+from nhi.hooks import WorkIds, WorkOrigins, WorkSource
 from nhi.models import AuditEvent, User
-from nhi.registry import Work, WorkOrigins, WorkSource
 from supervisor.choices import Direction
 from supervisor.models import Execution, Schedule, Session, SessionMessage
 
@@ -32,7 +32,7 @@ def again(run: Execution) -> dict[str, str]:
     return {AGAIN_OF: str(run.pk)}
 
 
-def of_work(work: Work) -> WorkOrigins:
+def of_work(work: WorkIds) -> WorkOrigins:
     fields = ("identity_id", "started_by_id", "parent_id", "task_id", "schedule_id", "created_at", "context")
     runs = list(Execution.objects.filter(pk__in=work.runs).only(*fields)) if work.runs else []
     roles: Roles = {run.started_by_id: OriginRole.ASKED for run in runs if run.started_by_id is not None}
@@ -43,21 +43,21 @@ def of_work(work: Work) -> WorkOrigins:
             roles |= _of_schedule(run.schedule_id, run.created_at)
     in_sessions, speaking_runs = _of_sessions(work.runs) if runs else ({}, set())
     tasks = {run.task_id for run in runs}
-    origins = Work(_ids(above | speaking_runs), _ids(tasks))
+    origins = WorkIds(_ids(above | speaking_runs), _ids(tasks))
     for run in runs:
         if run.started_by_id is not None and not (run.parent_id or run.task_id or run.schedule_id):
             # Asked for with a credential of an agent's own: as part of whatever that agent was working on.
-            origins |= registry.work_under_way(run.started_by_id, run.created_at)
+            origins |= hooks.load_current_work(run.started_by_id, run.created_at)
     return WorkOrigins({**roles, **in_sessions}, origins)
 
 
-def under_way(identity_id: UUID, at: datetime | None) -> Work:
+def under_way(identity_id: UUID, at: datetime | None) -> WorkIds:
     runs = Execution.objects.filter(identity_id=identity_id).order_by("-created_at", "-id")
     if at is None:
         runs = runs.filter(end_time=None, status=None)
     else:
         runs = runs.filter(Q(end_time=None) | Q(end_time__gt=at), created_at__lte=at)
-    return Work(runs=_ids(runs.values_list("pk", flat=True)[:MAX_UNDER_WAY]))
+    return WorkIds(runs=_ids(runs.values_list("pk", flat=True)[:MAX_UNDER_WAY]))
 
 
 def _of_schedule(schedule_id: UUID, fired_at: datetime) -> Roles:

@@ -10,13 +10,14 @@ import psutil
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
-from common import clock
+from common.db import clock
 from common.errors import InvalidTransition
-from nhi import lifecycle as identities
-from nhi import processes, run_tokens
+from nhi import processes
 from nhi.actors import SYSTEM
+from nhi.audit import events
+from nhi.credentials import run_tokens
+from nhi.identities import lifecycle as identities
 from nhi.models import Identity
-from nhi.record import events
 from supervisor import lifecycle
 from supervisor.choices import ErrorCategory, ExecutionState
 from supervisor.models import Execution, Runner
@@ -77,7 +78,7 @@ def give_up_unusable() -> None:
     """End what waits for an identity that may not act; a stop that missed it was in the middle of its submission."""
     usable = Identity.objects.usable().values("pk")
     for run in Execution.objects.queued().exclude(identity_id__in=usable)[:MOST_AT_ONCE]:
-        why = identities.why_not(Identity.objects.get(pk=run.identity_id))
+        why = identities.why_inactive(Identity.objects.get(pk=run.identity_id))
         with transaction.atomic():
             if _end(run, S.CANCELLED, why):
                 events.write("run.cancelled", actor=SYSTEM, subject=run, reason=why)

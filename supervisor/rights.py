@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from nhi import rights
+from nhi.access import rights
 
 READS = frozenset(f"view_{model}" for model in ("agent", "execution", "session", "schedule"))
 #: Running what is configured: no new program, no other command line.
@@ -24,4 +24,4 @@ ROLES: dict[str, frozenset[str]] = {
 
 
 def after_migrate(*, using: str, **_kwargs: Any) -> None:
-    rights.spread("supervisor", OWN, ROLES, using=using)
+    rights.install_permissions("supervisor", OWN, ROLES, using=using)

@@ -9,11 +9,11 @@ from django.db.models import QuerySet
 
 from common.errors import Conflict, NotAllowed
 from common.redaction import Redactor
-from nhi import run_tokens
 from nhi.actors import Actor
-from nhi.inputs import Problems
+from nhi.audit import events
+from nhi.credentials import run_tokens
 from nhi.models import Identity
-from nhi.record import events
+from nhi.validation import Problems
 from supervisor import access, agents, cancelling, lifecycle, submitting, transcripts, waking
 from supervisor.access import Caller
 from supervisor.choices import ExecutionState, Mode, SessionState, Trigger
@@ -58,13 +58,15 @@ def say(*, caller: Caller, session: Session, text: str) -> SessionMessage:
         raise NotAllowed(f"You may not speak in this {session}: {session.opened_by_name} opened it.")
     _check(text)
     access.require(caller, session.agent, action=access.TALK)
-    shown = Redactor(known=agents.secret_values(session.agent)).text(text).replace(NUL, ITS_PICTURE)
+    shown = Redactor(secret_values=agents.secret_values(session.agent)).redact_text(text).replace(NUL, ITS_PICTURE)
     with transaction.atomic():
         current = transcripts.locked(session)
         _require_open(current)
         if transcripts.is_full(current):
             raise SessionOver(f"This {current} is as long as one may be. Open another.")
-        return transcripts.say(current, text=text, shown=shown, by=caller.actor, run_id=run_tokens.run_of(caller.shown))
+        return transcripts.say(
+            current, text=text, shown=shown, by=caller.actor, run_id=run_tokens.run_id_of(caller.shown)
+        )
 
 
 def messages(session: Session, *, after: int = 0) -> QuerySet[SessionMessage]:
@@ -75,8 +77,8 @@ def close(*, actor: Actor, session: Session, reason: str = "") -> Session:
     """End it: its process is given the end of its input, then two seconds, then signals. One that waits ends now."""
     cancelling.require(actor, session.execution)
     problems = Problems()
-    problems.reason(reason, required=False)
-    problems.settle()
+    problems.check_reason(reason, required=False)
+    problems.raise_if_any()
     said = f"{actor.name}: {reason}" if reason else f"Closed by {actor.name}."
     with transaction.atomic():
         # The run's row before the session's, as everybody who ends one.
@@ -104,7 +106,7 @@ def _check(text: str) -> None:
     problems.unless(text, "text", "Say something.")
     problems.unless(size <= transcripts.LONGEST, "text", "Use at most 64 KiB.")
     problems.unless(submitting.encodes(text), "text", "This holds half of a character; send whole ones.")
-    problems.settle()
+    problems.raise_if_any()
 
 
 def _require_open(session: Session) -> None:

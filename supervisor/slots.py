@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from common.prepared import Prepared
+from common.fastsql.prepared import PreparedQuery
 from nhi.models import Identity
 from supervisor import lifecycle
 from supervisor.choices import ExecutionState
@@ -20,9 +20,9 @@ from supervisor.models import Agent, Execution
 def startable(room: int) -> list[Execution]:
     """Up to `room` runs that may start now, the longest waiting first."""
     # Nearly always nobody waits, and who does has an index of their own: to know who may start costs ten times as much.
-    if room < 1 or _WAITS.first() is None:
+    if room < 1 or _WAITS.fetch_first() is None:
         return []
-    return _startable(room).all()
+    return _startable(room).fetch_all()
 
 
 def take(runs: Sequence[Execution], *, runner_id: UUID, at: datetime) -> list[Execution]:
@@ -40,15 +40,15 @@ def take(runs: Sequence[Execution], *, runner_id: UUID, at: datetime) -> list[Ex
     return lifecycle.walk_those_left(plans, at=at)
 
 
-_WAITS = Prepared(lambda: Execution.objects.queued().order_by().values_list("pk")[:1])
-_HELD = Prepared(
+_WAITS = PreparedQuery(lambda: Execution.objects.queued().order_by().values_list("pk")[:1])
+_HELD = PreparedQuery(
     lambda agent: Execution.objects.filter(agent=agent, slot__isnull=False).order_by().values_list("slot"), agent=UUID
 )
 
 
 @cache
-def _startable(room: int) -> Prepared:
-    return Prepared(lambda: _may_start()[:room])
+def _startable(room: int) -> PreparedQuery:
+    return PreparedQuery(lambda: _may_start()[:room])
 
 
 def _usable() -> QuerySet[Identity, Any]:
@@ -68,7 +68,7 @@ def _may_start() -> QuerySet[Execution]:
 def _locked(agents: Sequence[UUID]) -> Iterator[Agent]:
     """In one order for all workers. What another holds just now is its to start."""
     for agent in agents:
-        yield from _FREE.all(agent=agent)
+        yield from _FREE.fetch_all(agent=agent)
 
 
 def _free(agent: UUID) -> QuerySet[Agent]:
@@ -78,11 +78,11 @@ def _free(agent: UUID) -> QuerySet[Agent]:
     return rows.filter(pk=agent, enabled=True, identity__in=_usable()).order_by()
 
 
-_FREE = Prepared(_free, agent=UUID)
+_FREE = PreparedQuery(_free, agent=UUID)
 
 
 def _allotted(agent: Agent, waiting: Sequence[Execution]) -> list[tuple[Execution, int]]:
-    most, in_use, taken = agent.max_concurrent_executions, {slot for (slot,) in _HELD.all(agent=agent.pk)}, []
+    most, in_use, taken = agent.max_concurrent_executions, {slot for (slot,) in _HELD.fetch_all(agent=agent.pk)}, []
     for row in waiting:
         slot = next(number for number in range(1, len(in_use) + 2) if number not in in_use)
         # Both: a limit that was lowered meanwhile leaves higher slots in use.

@@ -12,19 +12,21 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from common import clock, context, crypto, prepared
+from common import context, crypto
+from common.db import clock
 from common.errors import Conflict
-from common.prepared import Prepared
+from common.fastsql import prepared
+from common.fastsql.prepared import PreparedQuery
 from common.redaction import Redactor
 from nhi.actors import Actor
-from nhi.inputs import Problems
-from nhi.record import events
+from nhi.audit import events
+from nhi.validation import Problems
 from supervisor import access, admission, agents, command_lines, lifecycle, origins, sealing, surroundings, waking
 from supervisor.access import Caller
 from supervisor.choices import ExecutionState, Kind, Mode, Trigger
 from supervisor.models import Agent, Execution
 
-_LOCKED = Prepared(
+_LOCKED = PreparedQuery(
     lambda agent: Agent.objects.select_for_update(of=("self",)).select_related("identity").filter(pk=agent).order_by(),
     agent=UUID,
 )
@@ -77,7 +79,7 @@ def submit(*, caller: Caller, agent: Agent, wish: Wish) -> Submitted:
         raise Conflict(f"{agent} is interactive and runs no tasks: open a session with it.")
     check(agent, wish, for_operator=caller.actor.reads_operator_text)
     with transaction.atomic():
-        locked: Agent = _LOCKED.first(agent=agent.pk)
+        locked: Agent = _LOCKED.fetch_first(agent=agent.pk)
         if locked.deduplicate and (same := _same(locked, wish, caller.actor)) is not None:
             return Submitted(same, _position(same), again=True)
         submitted = insert(caller=caller, agent=locked, wish=wish, by=by)
@@ -123,7 +125,7 @@ def check(agent: Agent, wish: Wish, *, for_operator: bool = True) -> None:
     if wish.timeout is not None:
         fine = 1 <= wish.timeout <= agent.timeout
         problems.unless(fine, "timeout", f"Use 1 to {agent.timeout} seconds, which is the agent's own.")
-    problems.settle()
+    problems.raise_if_any()
 
 
 def insert(*, caller: Caller, agent: Agent, wish: Wish, by: Mapping[str, Any]) -> Submitted:
@@ -151,8 +153,8 @@ def keep(caller: Caller, runs: Sequence[Execution]) -> None:
     """Write runs that were prepared, each with the beginning of its history and an event."""
     begun = [lifecycle.begin(run, reason=f"Asked for by {caller.actor.name}.") for run in runs]
     for agent in {run.agent for run in runs}:
-        prepared.change(Agent, agent.pk, {"runs": agent.runs}, where={})
-    prepared.insert(*runs, *begun)
+        prepared.update_if(Agent, agent.pk, {"runs": agent.runs}, where={})
+    prepared.insert_rows(*runs, *begun)
     for run in runs:
         details = {"run": str(run.pk), "number": run.number, "trigger": run.trigger, **run.context["by"]}
         # With the agent's other changes, and by the name of the run, which is what was asked for.
@@ -178,7 +180,7 @@ def encodes(text: str) -> bool:
 
 def _row(caller: Caller, agent: Agent, wish: Wish, by: Mapping[str, Any], now: datetime) -> Execution:
     given = wish.given
-    redactor, known = Redactor(known=agents.secret_values(agent, given)), context.known()
+    redactor, known = Redactor(secret_values=agents.secret_values(agent, given)), context.current_or_none()
     execution = Execution(
         agent=agent,
         agent_name=agent.name,
@@ -188,9 +190,9 @@ def _row(caller: Caller, agent: Agent, wish: Wish, by: Mapping[str, Any], now: d
         mode=agent.mode,
         created_at=now,
         wait_until=now + timedelta(seconds=agent.queue_wait),
-        input=redactor.text(wish.input).replace("\0", "\N{SYMBOL FOR NULL}"),
+        input=redactor.redact_text(wish.input).replace("\0", "\N{SYMBOL FOR NULL}"),
         input_bytes=len(wish.input.encode()),
-        parameters=redactor.value(dict(wish.parameters)),
+        parameters=redactor.redact_value(dict(wish.parameters)),
         input_mark=_mark(wish),
         working_directory=wish.working_directory or agent.working_directory,
         timeout=wish.timeout or (agent.session_timeout if agent.mode == Mode.INTERACTIVE else agent.timeout),
@@ -216,7 +218,7 @@ def check_again(agent: Agent, given: Mapping[str, Any]) -> None:
     command_lines.check_parameters(problems, agent.cli_args, given["parameters"])
     command_lines.check_input(problems, agent.input_pattern, given["input"])
     _check_variables(problems, agent, given["env_vars"])
-    problems.settle()
+    problems.raise_if_any()
 
 
 def _check_variables(problems: Problems, agent: Agent, variables: Mapping[str, str]) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from django.conf import settings
 
-from mcp import executables
-from nhi.inputs import Problems
+from common.process import executable_allowlist
+from nhi.validation import Problems
 
 #: What every run is told besides what was declared for it.
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -33,7 +33,7 @@ def name_problem(name: str) -> str:
     """Why no run may be given this variable, as a sentence; empty when it may."""
     if name.upper() in SETTINGS or name.upper().startswith("OIDC_"):
         return f"{name} may not be set: it is a setting of this installation."
-    return executables.environment_problem(name)
+    return executable_allowlist.find_variable_problem(name)
 
 
 def check_variables(problems: Problems, field: str, variables: Mapping[str, str]) -> None:

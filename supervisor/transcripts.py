@@ -6,10 +6,10 @@ from uuid import UUID
 
 from django.db.models.functions import Now
 
-from common import clock
+from common.db import clock
 from common.ids import uuid7
 from nhi.actors import Actor
-from nhi.inputs import LONGEST_REASON
+from nhi.validation import MAX_REASON_LENGTH
 from supervisor import sealing
 from supervisor.choices import Direction, SessionState
 from supervisor.models import Execution, Session, SessionMessage
@@ -86,7 +86,7 @@ def count_heard(run: Execution) -> int:
 def ask_for_end(session: Session, why: str) -> None:
     """Take nothing more, in such a transaction: what was said before is given, whoever speaks now is told why."""
     asked = Session.objects.filter(pk=session.pk, state=SessionState.OPEN, close_requested_at=None)
-    asked.update(close_requested_at=Now(), close_reason=why[:LONGEST_REASON])
+    asked.update(close_requested_at=Now(), close_reason=why[:MAX_REASON_LENGTH])
 
 
 def is_open(session: Session) -> bool:

@@ -20,35 +20,35 @@ CAPABILITIES: dict[str, Promise] = {
     "NHI-01": Promise(
         "Identities of three kinds have a unique name per kind, an owner, a backup owner who is another, and "
         "what describes them.",
-        "nhi.identities:_check = return None",
+        "nhi.identities.identities:_check_identity = return None",
     ),
     "NHI-02": Promise(
         "One function moves an identity through its lifecycle, by compare-and-swap, on record; an illegal "
         "move changes nothing.",
-        "nhi.lifecycle:_swap = return True",
+        "nhi.identities.lifecycle:_swap_state = return True",
     ),
     "NHI-03": Promise(
         "Suspending or archiving ends access before the reply; what could not be stopped at once is named and swept.",
-        "nhi.lifecycle:_stop = raise",
+        "nhi.identities.lifecycle:_run_stop = raise",
     ),
     "NHI-04": Promise(
         "Credentials are shown once, kept as a fingerprint, end, rotate with an overlap, and are refused when "
         "malformed without a query; a personal token makes no other.",
-        "nhi.credentials:verdict = return ''",
+        "nhi.credentials.credentials:refusal_reason = return ''",
     ),
     "NHI-05": Promise(
         "A credential is exchanged for a short-lived token, narrowed to a scope and an audience.",
-        "nhi.facts:token_refused = raise",
+        "nhi.authorization.facts:token_refusal_reason = raise",
     ),
     "NHI-06": Promise(
         "Agent to tool grants: a duplicate is refused, wrong kinds are refused, every stored constraint is "
         "enforced or denies, and one that constrains nothing is refused.",
-        "nhi.decisions:_arguments = allow",
+        "nhi.decisions.engine:_check_arguments = allow",
     ),
     "NHI-07": Promise(
         "Grants between identities: call or delegate, to named actions, so often an hour, until they end; enforced on "
         "every send.",
-        "nhi.decisions:_actions = allow",
+        "nhi.decisions.engine:_check_action = allow",
     ),
     "NHI-08": Promise(
         "A person sees and uses only what is granted; strangers get the same answer as for an unknown id.",
@@ -56,94 +56,94 @@ CAPABILITIES: dict[str, Promise] = {
     ),
     "NHI-09": Promise(
         "Roles of capability patterns, matched on whole segments; the widest waits for a second admin.",
-        "nhi.capabilities:prefix = return ''",
+        "nhi.decisions.capabilities:prefix = return ''",
     ),
     "NHI-10": Promise(
         "One decision point: default deny, any error is a deny, always a reason and an id.",
-        "nhi.decisions:decide = allow",
+        "nhi.decisions.engine:decide = allow",
     ),
     "NHI-12": Promise(
         "Many grants at once, each with its own result; access copied from one identity to another.",
-        "nhi.bulk:give_tools = return []",
+        "nhi.access.bulk:give_tools = return []",
     ),
     "NHI-14": Promise(
         "A call that needs approval waits for a person who neither asked for it nor handles a member of its chain, "
         "goes nowhere meanwhile, and passes once when it was approved; the task that it is made in says so.",
-        "mcp.clerk.permits:use = return True",
+        "mcp.gateway.batch.call_approvals:use_approval = return True",
     ),
     "NHI-20": Promise(
         "Every call carries its chain, which has an end and no circle; on another's behalf only what both may is done.",
-        "nhi.delegation:_refused = return None",
+        "nhi.decisions.delegation:_refusal_condition = return None",
     ),
     "AUD-01": Promise(
         "Every change is recorded in its own transaction, append-only down to the database's triggers.",
-        "nhi.record.guards:install = return None",
+        "nhi.audit.append_only_triggers:install = return None",
     ),
     "AUD-02": Promise(
         "Every call of a tool leaves one row that nobody can change, whatever became of it; refusals of one identity "
         "past 600 in a minute are counted in rows.",
-        "mcp.clerk.recording:_row = raise",
+        "mcp.gateway.batch.result_writer:_build_row = raise",
         "tests/mcp/test_outcomes.py",
     ),
     "AUD-03": Promise(
         "A call in flight is a lease; what a dead process leaves becomes a row that says lost.",
-        "mcp.clerk.recording:reap = return 0",
+        "mcp.gateway.batch.result_writer:reap_lost_calls = return 0",
         "tests/mcp/test_leases.py",
     ),
     "AUD-07": Promise(
         "Secrets are taken out before anything is stored, shown or returned, and the record says so.",
-        "common.redaction.redactor:redacted = return ''",
+        "common.redaction.redactor:redact_by_policy = return ''",
     ),
     "MCP-01": Promise(
         "Servers are described as IDEs do; every problem of a description is said at once, with its place.",
-        "mcp.server_checks:check = return None",
+        "mcp.servers.validation:check_server = return None",
     ),
     "MCP-03": Promise(
         "Servers are met over stdio, HTTP and HTTP with SSE in every era, and their status says how they are doing.",
-        "mcp.connections:move = return False",
+        "mcp.servers.status_changes:move_status = return False",
     ),
     "MCP-04": Promise(
         "Every tool a server lists is registered; one that vanishes is marked and kept.",
-        "mcp.catalogue:_withdraw = return None",
+        "mcp.tools.catalogue:_withdraw_tool = return None",
         "tests/mcp/test_pinning.py",
     ),
     "MCP-05": Promise(
         "A tool is called by the definition that a person approved; a changed one is refused until another approves.",
-        "mcp.clerk.reading:_definition = return None",
+        "mcp.gateway.batch.facts:_definition_condition = return None",
     ),
     "MCP-06": Promise(
         "The gateway is an MCP server of protocol 2026-07-28 itself, for what its caller was granted.",
-        "mcp.front.modern:read = raise",
+        "mcp.server.request_parser:parse_request = raise",
         "tests/front/test_door.py",
     ),
     "MCP-07": Promise(
         "Tools are listed and called over REST with stable errors; what is not there and what is not yours look alike.",
-        "mcp.edge:answer = raise",
+        "mcp.server.rest_renderer:render_result = raise",
     ),
     "MCP-08": Promise(
         "Budgets of server, tool, agent and grant are exact over many processes; a refused call costs nothing.",
-        "mcp.clerk.allotting:allot = return None",
+        "mcp.limits.budget_state:consume_all = return None",
     ),
     "MCP-09": Promise(
         "A service that fails is left alone by all processes, and tried by one call at a time; one that fails for a "
         "single identity is left alone for that one.",
-        "mcp.clerk.reading:breaker = return None",
+        "mcp.gateway.batch.facts:breaker_condition = return None",
     ),
     "MCP-10": Promise(
         "Each check of a server leaves a report of how its handshake went.",
-        "mcp.health:_status = return 'Healthy'",
+        "mcp.servers.health:_health_status = return 'Healthy'",
     ),
     "MCP-11": Promise(
         "Servers and tools show counts, latency of the last hundred calls and calls in flight.",
-        "mcp.metrics:_of = raise",
+        "mcp.gateway.call_statistics:_load_statistics = raise",
     ),
     "MCP-12": Promise(
         "Each call is one line of the structured log, with its context and without its secrets.",
-        "mcp.call_log:tell = return None",
+        "mcp.gateway.call_log:log_call = return None",
     ),
     "MCP-15": Promise(
         "The bundled to-do server runs over stdio and HTTP, and the demo uses it.",
-        "mcp.executables:_example = raise",
+        "common.process.executable_allowlist:_check_example = raise",
         "tests/owner/test_executables.py",
     ),
     "SUP-01": Promise(
@@ -194,7 +194,7 @@ CAPABILITIES: dict[str, Promise] = {
     "SUP-11": Promise(
         "Every run gets a token of its own, which ends with it; what it calls is governed, and logged under the run's "
         "id.",
-        "nhi.run_tokens:close = return 0",
+        "nhi.credentials.run_tokens:close = return 0",
     ),
     "SUP-12": Promise(
         "No run is taken while memory, disk or load are past their limits; the same input within a minute may share "
@@ -215,7 +215,7 @@ CAPABILITIES: dict[str, Promise] = {
     "CON-02": Promise(
         "Home says what needs this person, each card leading to exactly that, then charts of calls, runs and tasks "
         "over time: outcomes, latency, who drives it, budgets that burn, health, what piles up, who was told.",
-        "nhi.admin.counts:needs = return []",
+        "nhi.console.attention_counts:all_items = return []",
         "tests/console/test_home.py",
     ),
     "CON-05": Promise(
@@ -235,7 +235,7 @@ CAPABILITIES: dict[str, Promise] = {
     ),
     "OPS-02": Promise(
         "Settings come from the environment; unsafe or odd values stop the start.",
-        "common.keys:ring = return None",
+        "common.installation_keys:parse_key_ring = return None",
         "tests/house/test_environment.py",
     ),
     "OPS-03": Promise(

@@ -11,7 +11,8 @@ import pytest
 from django.conf import settings
 from django.core.management.commands import flush
 
-from nhi import lifecycle, usage
+from nhi.credentials import last_used
+from nhi.identities import lifecycle
 from tests.services import cleaning, guards, valkey
 from tests.services.house import House, embedded
 
@@ -55,9 +56,9 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
 @pytest.fixture(scope="session", autouse=True)
 def _last_uses_stay_in_memory() -> Iterator[None]:
     """No thread of this process writes between tests, or to a database that is gone; houses have their own."""
-    usage.ledger._thread = threading.current_thread()
+    last_used.recorder._thread = threading.current_thread()
     yield
-    usage.ledger.restart()
+    last_used.recorder.restart()
 
 
 @pytest.fixture(autouse=True)

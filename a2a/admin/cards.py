@@ -9,12 +9,12 @@ from django.http import HttpRequest
 from a2a import cards
 from a2a.admin import cards_cells
 from a2a.models import AgentCard
-from common.admin.lists import Bulk, Preset, choice_filter
-from common.admin.pages import link
+from common.console.lists import Bulk, Preset, choice_filter
+from common.console.pages import link
 from common.templatetags.console import as_curl
-from nhi.admin.acting import actor_of
-from nhi.admin.base import GovernedAdmin
 from nhi.choices import Kind, State
+from nhi.console.base import GovernedAdmin
+from nhi.console.request_actor import actor_of
 from nhi.models import Identity
 
 

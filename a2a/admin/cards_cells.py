@@ -8,12 +8,12 @@ from django.utils.safestring import SafeString
 
 from a2a.choices import Transport
 from a2a.endpoints import Settings
-from common.admin import badges
-from common.admin.badges import Badge
-from common.admin.lists import Column
+from common.console import badges
+from common.console.badges import Badge
+from common.console.lists import Column
 from common.templatetags.console import badge
-from nhi.admin import columns
 from nhi.choices import State
+from nhi.console import columns
 from nhi.models import Identity
 
 

@@ -8,9 +8,9 @@ from django.conf import settings as installation
 from a2a.choices import Authentication, CardForm, Transport
 from a2a.endpoint_changes import PLACES
 from a2a.wire import methods
-from common.admin.forms import Chips, ConsoleForm, ReasonField, WordsField
-from mcp.admin.servers_fields import LinesField
-from nhi.admin.names import NameField
+from common.console.form_fields import LinesField
+from common.console.forms import Chips, ConsoleForm, ReasonField, WordsField
+from nhi.console.name_fields import NameField
 
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 MODES = "Media types such as text/plain, parted by commas."

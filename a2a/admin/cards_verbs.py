@@ -9,15 +9,16 @@ from a2a import card_changes, card_rights, cards, endpoint_changes
 from a2a.admin.cards_forms import CardFields, EndpointFields, SkillFields
 from a2a.models import AgentCard, Endpoint, Skill
 from a2a.wire import methods
-from common.admin import site_pages
-from common.admin.dialogs import Call
-from common.admin.forms import ConsoleForm, ReasonField
+from common.console import navigation
+from common.console.confirmation_dialogs import Call
+from common.console.forms import ConsoleForm, ReasonField
 from common.errors import NotAllowed, NotFound
-from nhi import identities, rights
-from nhi.admin import names
-from nhi.admin.base import ActingDialog, ActingPage
-from nhi.admin.identities_hub import OfIdentity
+from nhi.access import rights
+from nhi.admin.identities.hub import OfIdentity
 from nhi.choices import Kind
+from nhi.console import name_fields
+from nhi.console.base import ActorDialog, ActorPage
+from nhi.identities import identities
 
 
 class OfAgent(OfIdentity):
@@ -40,7 +41,7 @@ class OfAgent(OfIdentity):
         return f"/api/nhi/a2a/cards/{self.identity.pk}"
 
 
-class EditCard(OfAgent, ActingDialog):
+class EditCard(OfAgent, ActorDialog):
     form_class = CardFields
     wide = True
     button = "Save"
@@ -61,7 +62,7 @@ class EditCard(OfAgent, ActingDialog):
         return self.back()
 
 
-class AddSkill(OfAgent, ActingDialog):
+class AddSkill(OfAgent, ActorDialog):
     form_class = SkillFields
     wide = True
     button = "Add skill"
@@ -110,7 +111,7 @@ class RemoveForm(ConsoleForm):
     reason = ReasonField("Not offered any more", "Replaced by another", "Owner asked")
 
 
-class RemoveSkill(OfSkill, ActingDialog):
+class RemoveSkill(OfSkill, ActorDialog):
     form_class = RemoveForm
     danger = True
     lead = "Callers are not told of it any more. Tasks of its kind go on as grants allow them."
@@ -132,7 +133,7 @@ class RemoveSkill(OfSkill, ActingDialog):
         return self.back()
 
 
-class MoveSkill(OfSkill, ActingPage):
+class MoveSkill(OfSkill, ActorPage):
     """Up or down by one, at once: pressing it again undoes it."""
 
     def get(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
@@ -144,7 +145,7 @@ class MoveSkill(OfSkill, ActingPage):
         return HttpResponseRedirect(self.back())
 
 
-class Discoverable(OfAgent, ActingDialog):
+class Discoverable(OfAgent, ActorDialog):
     """Whether strangers may read it. It is the identity's, so whoever changes that may."""
 
     template = "admin/a2a/cards/discoverable.html"
@@ -178,7 +179,7 @@ class Discoverable(OfAgent, ActingDialog):
         return self.back()
 
 
-class EditEndpoint(OfAgent, ActingDialog):
+class EditEndpoint(OfAgent, ActorDialog):
     right = card_rights.ENDPOINT
     form_class = EndpointFields
     wide = True
@@ -189,7 +190,7 @@ class EditEndpoint(OfAgent, ActingDialog):
         return {"title": f"Edit the endpoint of {self.identity.name}"}
 
     def form(self, data: Any = None) -> ConsoleForm:
-        return names.for_actor(super().form(data), self.actor)
+        return name_fields.bind_name_fields(super().form(data), self.actor)
 
     def initial(self) -> dict[str, Any]:
         row = Endpoint.objects.select_related("open_as").filter(pk=self.identity.pk).first()
@@ -221,4 +222,4 @@ PAGES: tuple[tuple[str, Any, str], ...] = (
     (f"{SKILL}/move", MoveSkill, "card_skill_move"),
 )
 for _path, _page, _name in PAGES:
-    site_pages.add(f"nhi/identity/<uuid:pk>/{_path}/", _page.as_view(), f"nhi_identity_{_name}")
+    navigation.add_site_page(f"nhi/identity/<uuid:pk>/{_path}/", _page.as_view(), f"nhi_identity_{_name}")

@@ -6,16 +6,15 @@ from django.http import HttpRequest
 
 from a2a.admin import charts_data, charts_draw
 from a2a.models import Delivery, Task
-from common.admin import site_pages
-from common.admin.pages import Crumb, Tab, link
+from common.console import navigation
+from common.console.charts import Chart, ChartRange, get_chosen_range, range_tabs
+from common.console.pages import Crumb, link
 from common.errors import NotFound
-from mcp.admin import charts as charts_of_calls
-from mcp.admin.charts_data import RANGES, Range
-from mcp.admin.charts_draw import Chart
+from mcp.admin.home import charts as charts_of_calls
 from nhi.actors import Actor
 from nhi.admin import home
-from nhi.admin.acting import actor_of
-from nhi.admin.base import ActingPage
+from nhi.console.base import ActorPage
+from nhi.console.request_actor import actor_of
 
 TASKS, DELIVERIES = "tasks", "deliveries"
 RIGHTS = {TASKS: "a2a.view_task", DELIVERIES: "a2a.view_delivery"}
@@ -26,7 +25,7 @@ def readable(actor: Actor) -> list[str]:
     return [part for part, right in RIGHTS.items() if actor.may(right)]
 
 
-class Charts(ActingPage):
+class Charts(ActorPage):
     """Stands alone; Home and the lists fetch it as a part, so that their own facts need not wait for this."""
 
     template = "admin/a2a/charts/page.html"
@@ -37,27 +36,27 @@ class Charts(ActingPage):
             raise NotFound
 
     def context(self) -> dict[str, Any]:
-        chosen = charts_of_calls.chosen(self.request)
+        chosen = get_chosen_range(self.request)
         only = self.request.GET.get("only", "")
         shown = [part for part in readable(self.actor) if only in ("", part)]
         return {
             "title": self.title,
             "crumb": Crumb("Home", link("index")),
             "range": chosen,
-            "ranges": _ranges(chosen, only),
+            "ranges": range_tabs(chosen, link("a2a_charts"), query=f"&only={only}" if only in DRAWN else ""),
             "charts": [chart for part in shown for chart in DRAWN[part](chosen)],
             "whole_url": f"{link('a2a_charts')}?range={chosen.key}",
         }
 
 
-def _of_tasks(chosen: Range) -> list[Chart]:
+def _of_tasks(chosen: ChartRange) -> list[Chart]:
     """None where nothing was sent in the range and nothing is open."""
     bars, ages = charts_data.flow(Task.objects.all(), chosen), charts_data.ages(Task.objects.all())
     found = [charts_draw.flow(bars, chosen)] if any(bar.of("sent") for bar in bars) else []
     return [*found, charts_draw.ages(ages)] if any(sum(by.values()) for by in ages.values()) else found
 
 
-def _of_deliveries(chosen: Range) -> list[Chart]:
+def _of_deliveries(chosen: ChartRange) -> list[Chart]:
     bars = charts_data.heard(Delivery.objects.all(), chosen)
     return [charts_draw.told(bars, chosen)] if any(bar.counts for bar in bars) else []
 
@@ -65,19 +64,13 @@ def _of_deliveries(chosen: Range) -> list[Chart]:
 DRAWN = {TASKS: _of_tasks, DELIVERIES: _of_deliveries}
 
 
-def _ranges(current: Range, only: str) -> list[Tab]:
-    more = f"&only={only}" if only in DRAWN else ""
-    where = link("a2a_charts")
-    return [Tab(one.words, f"{where}?range={one.key}{more}", current=one is current) for one in RANGES.values()]
-
-
 def on_home(request: HttpRequest) -> dict[str, Any] | None:
     """Only where they stand; nothing at all in a house where nobody has sent a task."""
     if not readable(actor_of(request)) or not Task.objects.exists():
         return None
-    chosen = charts_of_calls.chosen(request)
+    chosen = get_chosen_range(request)
     return {"url": f"{link('a2a_charts')}?range={chosen.key}", "alone": not charts_of_calls.sees_calls(request)}
 
 
-site_pages.add("tasks/charts/", Charts.as_view(), "a2a_charts")
+navigation.add_site_page("tasks/charts/", Charts.as_view(), "a2a_charts")
 home.add(home.Part("admin/a2a/charts/home.html", on_home))

@@ -12,8 +12,8 @@ from a2a.admin.deliveries_filters import STATES, STOPPED
 from a2a.admin.tasks_filters import AGES, WENT_WRONG
 from a2a.choices import DeliveryState, TaskState
 from a2a.models.tasks import WAITS
-from mcp.admin.charts_data import HOUR, Range
-from mcp.rollups import hour_of
+from common.console.charts import HOUR, ChartRange
+from common.db.clock import start_of_hour
 
 #: What may have come of a delivery, as bars are stacked.
 HEARD, TRYING, OVER, CALLED_OFF = "delivered", "trying", "over", "called_off"
@@ -48,11 +48,11 @@ class Stretch:
 class Span:
     """The stretches of a range, in the order of time; the last is the one that goes on."""
 
-    chosen: Range
+    chosen: ChartRange
 
     def __post_init__(self) -> None:
         self.step = timedelta(hours=self.chosen.hours)
-        self.begins = hour_of(timezone.now()) + HOUR - self.chosen.span
+        self.begins = start_of_hour(timezone.now()) + HOUR - self.chosen.span
         count = int(self.chosen.span / self.step)
         self.stretches = [Stretch(self.begins + number * self.step) for number in range(count)]
 
@@ -61,7 +61,7 @@ class Span:
         return self.stretches[max(0, min(len(self.stretches) - 1, number))]
 
 
-def flow(rows: QuerySet[Any], chosen: Range) -> list[Stretch]:
+def flow(rows: QuerySet[Any], chosen: ChartRange) -> list[Stretch]:
     """Of the tasks that were sent in the range: when, and when they ended how. One walk of the time's index."""
     span = Span(chosen)
     sent = rows.filter(created_at__gte=span.begins).order_by()
@@ -103,7 +103,7 @@ def _aged(now: datetime, least: timedelta, most: timedelta | None) -> Q:
     return known if most is None else known & Q(created_at__gt=now - most)
 
 
-def heard(rows: QuerySet[Any], chosen: Range) -> list[Stretch]:
+def heard(rows: QuerySet[Any], chosen: ChartRange) -> list[Stretch]:
     """What has become of the deliveries of each stretch."""
     span = Span(chosen)
     lately = rows.filter(created_at__gte=span.begins).order_by()

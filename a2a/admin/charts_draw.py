@@ -11,8 +11,7 @@ from a2a.admin.charts_data import CALLED_OFF, HEARD, OVER, TRYING, Stretch
 from a2a.admin.deliveries_filters import STOPPED, TRIED, UNHEARD
 from a2a.admin.tasks_filters import AGES, OPEN, WAITING, WRONG
 from a2a.choices import DeliveryState, TaskState
-from mcp.admin.charts_data import Range
-from mcp.admin.charts_draw import Chart
+from common.console.charts import Chart, ChartRange
 
 #: What is counted, its words, the name of its colour, and what narrows the list to it.
 Series = tuple[str, str, str, str]
@@ -34,7 +33,7 @@ TOLD: tuple[Series, ...] = (
 )
 
 
-def flow(bars: list[Stretch], chosen: Range) -> Chart:
+def flow(bars: list[Stretch], chosen: ChartRange) -> Chart:
     chart = _over_time("flow", "Does work pile up?", _flowed(bars), FLOW, bars, chosen, tasks_filters.list_url)
     chart.config.update(kind="lines", unit="tasks")
     ended = [_ended(bar, bars[0], chosen) for bar in bars]
@@ -43,13 +42,13 @@ def flow(bars: list[Stretch], chosen: Range) -> Chart:
     return chart
 
 
-def _ended(bar: Stretch, first: Stretch, chosen: Range) -> str:
+def _ended(bar: Stretch, first: Stretch, chosen: ChartRange) -> str:
     """Those that ended in this stretch, of all that were sent in the range."""
     since, until = _limits(bar, chosen)
     return tasks_filters.list_url(since=_limits(first, chosen)[0], ended_since=since, ended_until=until)
 
 
-def told(bars: list[Stretch], chosen: Range) -> Chart:
+def told(bars: list[Stretch], chosen: ChartRange) -> Chart:
     chart = _over_time("told", "Do they hear us?", _told(bars), TOLD, bars, chosen, deliveries_filters.list_url)
     chart.config.update(kind="bars", unit="deliveries")
     return chart
@@ -72,7 +71,7 @@ def ages(found: dict[str, dict[str, int]]) -> Chart:
 
 
 def _over_time(
-    name: str, question: str, summary: str, all_series: Sequence[Series], bars: list[Stretch], chosen: Range,
+    name: str, question: str, summary: str, all_series: Sequence[Series], bars: list[Stretch], chosen: ChartRange,
     list_url: Callable[..., str],
 ) -> Chart:  # fmt: skip
     labels = [_label(bar, chosen) for bar in bars]
@@ -91,17 +90,17 @@ def _series(one: Series, values: list[int]) -> dict[str, Any]:
     return {"name": words, "colour": colour, "values": values, "query": query}
 
 
-def _label(bar: Stretch, chosen: Range) -> str:
+def _label(bar: Stretch, chosen: ChartRange) -> str:
     form = "%H:%M" if chosen.hours == 1 else "%a %H:%M" if chosen.hours < 24 else "%d %b"
     return bar.begins.astimezone(timezone.get_current_timezone()).strftime(form)
 
 
-def _between(bar: Stretch, chosen: Range, list_url: Callable[..., str]) -> str:
+def _between(bar: Stretch, chosen: ChartRange, list_url: Callable[..., str]) -> str:
     since, until = _limits(bar, chosen)
     return list_url(since=since, until=until)
 
 
-def _limits(bar: Stretch, chosen: Range) -> tuple[str, str]:
+def _limits(bar: Stretch, chosen: ChartRange) -> tuple[str, str]:
     """As a filter's field takes them: on the clock of who looks."""
     zone = timezone.get_current_timezone()
     ends = bar.begins + timedelta(hours=chosen.hours)

@@ -13,10 +13,10 @@ from a2a.admin.deliveries_export import Export
 from a2a.admin.deliveries_filters import DEAD, FILTERS, SEARCH, TRIED, UNHEARD
 from a2a.admin.tasks_export import export_link
 from a2a.models import Delivery
-from common.admin.lists import Bulk, Preset
-from common.admin.pages import Tab, link
-from nhi.admin.acting import actor_of
-from nhi.admin.base import GovernedAdmin
+from common.console.lists import Bulk, Preset
+from common.console.pages import Tab, link
+from nhi.console.base import GovernedAdmin
+from nhi.console.request_actor import actor_of
 
 
 @admin.register(Delivery)

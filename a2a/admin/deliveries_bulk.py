@@ -15,10 +15,10 @@ from a2a.admin.deliveries_filters import FILTERS, SEARCH
 from a2a.admin.deliveries_verbs import AGAIN, WhyForm
 from a2a.choices import DeliveryState
 from a2a.models import Delivery
-from common.admin.dialogs import Effect, counted
-from common.admin.forms import ConsoleForm
+from common.console.confirmation_dialogs import Effect, counted
+from common.console.forms import ConsoleForm
 from nhi.actors import Actor
-from nhi.admin.several import Several
+from nhi.console.bulk_dialog import BulkDialog
 
 
 def may_any(actor: Actor) -> bool:
@@ -34,7 +34,7 @@ def within_reach(actor: Actor, right: str) -> QuerySet[Any]:
     return seen if actor.may(right) else seen & Delivery.objects.held_by(actor)
 
 
-class Bulk(Several[Delivery]):
+class Bulk(BulkDialog[Delivery]):
     nouns = ("delivery", "deliveries")
     kind = "delivery"
     list_name = "a2a_delivery_changelist"

@@ -12,12 +12,12 @@ from a2a.admin import tasks_cells
 from a2a.choices import DeliveryState, TaskState, Trouble
 from a2a.models import Delivery
 from a2a.retrying import ATTEMPTS
-from common.admin import badges, times
-from common.admin.badges import Badge
-from common.admin.lists import Column
-from common.admin.pages import link
+from common.console import badges, times
+from common.console.badges import Badge
+from common.console.lists import Column
+from common.console.pages import link
 from common.templatetags.console import badge, outside
-from nhi.admin import columns
+from nhi.console import columns
 
 #: By a person, or by its caller, who took the push configuration away.
 CALLED_OFF = (Trouble.STOPPED, Trouble.WITHDRAWN)

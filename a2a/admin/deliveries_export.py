@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from a2a.admin import tasks_cells
 from a2a.admin.deliveries_filters import FILTERS, SEARCH
 from a2a.models import Delivery
-from nhi.admin.log_export import LogExport
+from nhi.console.log_export import LogExport
 
 
 class Export(LogExport):

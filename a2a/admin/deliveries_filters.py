@@ -8,11 +8,11 @@ from django.utils import timezone
 
 from a2a.admin.tasks_filters import SHORT
 from a2a.choices import DeliveryState, Trouble
-from common.admin import badges
-from common.admin.lists import Filter, text_filter
-from common.admin.pages import link
+from common.console import badges
+from common.console.lists import Filter, text_filter
+from common.console.pages import link
 from common.ids import parse_uuid
-from nhi.admin.audit_filters import SPANS, limit
+from nhi.console.log_filters import SPANS, time_filter
 
 Rows = QuerySet[Any]
 DEAD, QUEUED, RETRYING, STOPPED, TRIED, UNHEARD = "dead", "queued", "retrying", "stopped", "tried", "unheard"
@@ -81,6 +81,6 @@ FILTERS = (
     text_filter("by", "Asked by", "owner_name"),
     Filter("task", "Task", by_task),
     Filter("span", "Time", by_span, lambda _request: [(key, words) for key, (words, _) in SPANS.items()], empty="Any"),
-    Filter("since", "Happened from", limit("created_at__gte"), kind="datetime-local"),
-    Filter("until", "Happened until", limit("created_at__lt"), kind="datetime-local"),
+    Filter("since", "Happened from", time_filter("created_at__gte"), kind="datetime-local"),
+    Filter("until", "Happened until", time_filter("created_at__lt"), kind="datetime-local"),
 )  # fmt: skip

@@ -7,11 +7,11 @@ from django.http import HttpRequest
 
 from a2a.admin import deliveries_cells
 from a2a.models import Delivery
-from common.admin import palette
-from common.admin.pages import link
-from common.admin.palette import PER_GROUP, Group, Hit
+from common.console import palette
+from common.console.pages import link
+from common.console.palette import PER_GROUP, Group, Hit
 from common.ids import parse_uuid
-from nhi.admin.acting import actor_of
+from nhi.console.request_actor import actor_of
 
 
 def find(request: HttpRequest, term: str) -> Iterable[Group]:
@@ -30,4 +30,4 @@ def _hit(row: Delivery) -> Hit:
     )  # fmt: skip
 
 
-palette.add(find)
+palette.add_palette_providers(find)

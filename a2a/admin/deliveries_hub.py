@@ -11,16 +11,16 @@ from a2a.admin import deliveries_cells
 from a2a.choices import DeliveryState, Trouble
 from a2a.models import Delivery, Task
 from a2a.retrying import ATTEMPTS
-from common.admin.pages import PART, Control, Crumb, Tab, link, wants_part
+from common.console.pages import PART, Control, Crumb, Tab, link, wants_part
 from common.egress import urls
 from common.errors import NotFound
-from nhi.admin.base import Acting, ActingPage
+from nhi.console.base import ActorMixin, ActorPage
 from nhi.models import Identity
 
 TABS = (("hub", "Attempts"), ("sent", "What is sent"), ("changes", "Changes"))
 
 
-class OfDelivery(Acting):
+class OfDelivery(ActorMixin):
     """A page or dialog about one delivery that the person may see."""
 
     kwargs: dict[str, Any]
@@ -45,7 +45,7 @@ class OfDelivery(Acting):
         return self.url("hub")
 
 
-class Hub(OfDelivery, ActingPage):
+class Hub(OfDelivery, ActorPage):
     """The frame of every tab: the strip that says whether it was heard, one primary action."""
 
     tab = "hub"
@@ -93,7 +93,7 @@ class Hub(OfDelivery, ActingPage):
             made = row.attempts - row.attempts_before
             return f"Nobody took it in {made} {'attempt' if made == 1 else 'attempts'}. {_last(row)}."
         if row.state == DeliveryState.BLOCKED:
-            return f"Gatehouse does not call this address. {urls.way_on('it', row.place)} Then redeliver it."
+            return f"Gatehouse does not call this address. {urls.allowlist_hint('it', row.place)} Then redeliver it."
         if row.state == DeliveryState.DISABLED:
             return _over(row)
         return f"{_last(row)}." if row.reason else ""

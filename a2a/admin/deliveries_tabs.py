@@ -8,8 +8,8 @@ from django.urls import path
 from a2a import posting, webhooks
 from a2a.admin.deliveries_hub import Hub
 from a2a.models import WebhookSecret
-from common.admin.pages import link
-from nhi.admin import sentences
+from common.console.pages import link
+from nhi.console import event_sentences
 
 SEES_ALL = "a2a.view_delivery"
 #: Characters of the body that a page shows; attempts that it lists.
@@ -69,7 +69,7 @@ class Changes(Hub):
     template = "admin/a2a/deliveries/changes.html"
 
     def context(self) -> dict[str, Any]:
-        return {**super().context(), **sentences.page_about(self.actor, self.delivery.pk, self.request.GET)}
+        return {**super().context(), **event_sentences.changes_page(self.actor, self.delivery.pk, self.request.GET)}
 
 
 def _laid_out(body: str) -> str:

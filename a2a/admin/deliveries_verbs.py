@@ -11,10 +11,10 @@ from a2a.admin import deliveries_cells
 from a2a.admin.deliveries_hub import OfDelivery
 from a2a.choices import DeliveryState
 from a2a.retrying import ATTEMPTS
-from common.admin.dialogs import Call, Effect, counted
-from common.admin.forms import ConsoleForm, ReasonField
+from common.console.confirmation_dialogs import Call, Effect, counted
+from common.console.forms import ConsoleForm, ReasonField
 from common.errors import NotAllowed
-from nhi.admin.base import ActingDialog
+from nhi.console.base import ActorDialog
 
 AGAIN = f"The same body under the same webhook-id, at once, and then up to {ATTEMPTS} attempts within three days."
 
@@ -23,7 +23,7 @@ class WhyForm(ConsoleForm):
     reason = ReasonField("Its receiver was taken down", "Handled by hand", "Wrong URL")
 
 
-class Verb(OfDelivery, ActingDialog):
+class Verb(OfDelivery, ActorDialog):
     verb = ""
     #: The last part of its address over REST.
     rest = ""

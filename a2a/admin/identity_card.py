@@ -7,11 +7,11 @@ from a2a import card_rights, cards
 from a2a.admin import cards_cells
 from a2a.cards import Described
 from a2a.choices import CardForm
-from common.admin import site_pages
-from common.admin.pages import Control, Tab
-from nhi import rights
-from nhi.admin import identities_hub
-from nhi.admin.identities_hub import Added, Hub
+from common.console import navigation
+from common.console.pages import Control, Tab
+from nhi.access import rights
+from nhi.admin.identities import hub
+from nhi.admin.identities.hub import Added, Hub
 from nhi.choices import Kind
 from nhi.models import Identity
 
@@ -120,5 +120,5 @@ class Endpoint(Card):
 PAGES = (("card", Skills), ("card_preview", Preview), ("card_checks", Checks), ("card_endpoint", Endpoint))
 for _name, _page in PAGES:
     _path = _name.replace("_", "/")
-    site_pages.add(f"nhi/identity/<uuid:pk>/{_path}/", _page.as_view(), f"nhi_identity_{_name}")
-identities_hub.add_tab(Added("card", "Card", frozenset({Kind.AGENT}), place=1))
+    navigation.add_site_page(f"nhi/identity/<uuid:pk>/{_path}/", _page.as_view(), f"nhi_identity_{_name}")
+hub.add_tab(Added("card", "Card", frozenset({Kind.AGENT}), place=1))

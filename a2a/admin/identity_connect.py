@@ -7,8 +7,8 @@ from django.conf import settings
 from a2a import runtimes
 from a2a.choices import RuntimeKind
 from nhi.actors import Actor
-from nhi.admin import identities_hub
-from nhi.admin.identities_hub import Part
+from nhi.admin.identities import hub
+from nhi.admin.identities.hub import Part
 from nhi.choices import Kind
 from nhi.models import Identity
 
@@ -34,4 +34,4 @@ def _inbox(identity: Identity) -> str:
     return f"{settings.PUBLIC_URL}/api/nhi/a2a/inbox" if by_workers else ""
 
 
-identities_hub.add_part(Part("connect", "admin/a2a/connect.html", reached))
+hub.add_part(Part("connect", "admin/a2a/connect.html", reached))

@@ -4,10 +4,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from a2a.models import WebhookSecret
-from common.admin.pages import link
+from common.console.pages import link
 from nhi.actors import Actor
-from nhi.admin import identities_hub
-from nhi.admin.identities_hub import Part
+from nhi.admin.identities import hub
+from nhi.admin.identities.hub import Part
 from nhi.models import Identity
 
 
@@ -18,4 +18,4 @@ def signed(actor: Actor, identity: Identity) -> dict[str, Any]:
     return {"count": held.count(), "url": f"{link('a2a_webhooksecret_changelist')}?{where}"}
 
 
-identities_hub.add_part(Part("credentials", "admin/a2a/deliveries/secrets_of.html", signed))
+hub.add_part(Part("credentials", "admin/a2a/deliveries/secrets_of.html", signed))

@@ -5,10 +5,10 @@ from typing import Any
 from a2a.admin import runtimes, tasks_cells, tasks_send
 from a2a.admin.tasks_filters import list_url
 from a2a.models import Task
-from common.admin import keyset, site_pages
-from common.admin.pages import Tab
-from nhi.admin import identities_hub
-from nhi.admin.identities_hub import Added, Hub
+from common.console import keyset, navigation
+from common.console.pages import Tab
+from nhi.admin.identities import hub
+from nhi.admin.identities.hub import Added, Hub
 from nhi.choices import Kind
 
 TO, FROM = "to", "from"
@@ -52,5 +52,5 @@ class Tasks(Hub):
         return [Tab(label, f"?side={name}", current=name == side) for name, label in words]
 
 
-site_pages.add("nhi/identity/<uuid:pk>/tasks/", Tasks.as_view(), "nhi_identity_tasks")
-identities_hub.add_tab(Added("tasks", "Tasks", frozenset({Kind.AGENT, Kind.SERVICE_ACCOUNT})))
+navigation.add_site_page("nhi/identity/<uuid:pk>/tasks/", Tasks.as_view(), "nhi_identity_tasks")
+hub.add_tab(Added("tasks", "Tasks", frozenset({Kind.AGENT, Kind.SERVICE_ACCOUNT})))

@@ -11,8 +11,8 @@ from a2a.admin.tasks_filters import OFFERED, OPEN, WAITING, list_url
 from a2a.choices import RuntimeKind, TaskState
 from a2a.models import Task
 from a2a.models.tasks import WAITS
-from common.admin import site_pages
-from nhi.admin.base import ActingPage
+from common.console import navigation
+from nhi.console.base import ActorPage
 
 MOST = 100
 HELD = Q(state=TaskState.WORKING, lease_until__gte=Now())
@@ -21,7 +21,7 @@ LOST = Q(state=TaskState.WORKING, lease_until__lt=Now())
 NEW = Q(state=TaskState.SUBMITTED) | Q(state=TaskState.WORKING, lease_until=None)
 
 
-class Inboxes(ActingPage):
+class Inboxes(ActorPage):
     template = "admin/a2a/inboxes/page.html"
     title = "Inboxes"
     actor_may = "a2a.view_task"
@@ -70,4 +70,4 @@ def _links(agent: str) -> dict[str, str]:
     }
 
 
-site_pages.add("tasks/inboxes/", Inboxes.as_view(), "a2a_inboxes")
+navigation.add_site_page("tasks/inboxes/", Inboxes.as_view(), "a2a_inboxes")

@@ -12,12 +12,12 @@ from a2a.admin.deliveries_filters import DEAD
 from a2a.admin.tasks_filters import WAITING, WENT_WRONG, WRONG
 from a2a.choices import DeliveryState
 from a2a.models import Delivery, Task
-from common.admin import navigation
-from common.admin.navigation import Item
+from common.console import navigation
+from common.console.navigation import Item
 from nhi.actors import Actor
-from nhi.admin import counts, sentences
-from nhi.admin.acting import may
-from nhi.admin.counts import Need
+from nhi.console import attention_counts, event_sentences
+from nhi.console.attention_counts import AttentionItem
+from nhi.console.request_actor import may
 from nhi.models import Identity
 
 LATELY = timedelta(hours=24)
@@ -57,7 +57,7 @@ def dead_letters(actor: Actor) -> QuerySet[Any]:
     return dead if actor.may(deliveries.RIGHT) else dead.held_by(actor)
 
 
-navigation.add(
+navigation.add_sidebar_items(
     Item("Tasks", "Tasks", "task", "a2a_task_changelist", _reads, badge="tasks_waiting", counted=NEEDED),
     Item("Tasks", "Inboxes", "inbox", "a2a_inboxes", _reads),
     Item("Tasks", "Cards and endpoints", "badge", "a2a_agentcard_changelist", _reads_cards),
@@ -67,8 +67,8 @@ navigation.add(
         also=("a2a_webhooksecret_changelist",),
     ),
 )  # fmt: skip
-counts.add(
-    Need(
+attention_counts.add_items(
+    AttentionItem(
         "tasks_waiting",
         waiting_for,
         "{} task needs input or sign-in",
@@ -77,7 +77,7 @@ counts.add(
         "a2a_task_changelist",
         NEEDED,
     ),
-    Need(
+    AttentionItem(
         "tasks_failed",
         failed_lately,
         "{} task failed in the last 24 h",
@@ -86,7 +86,7 @@ counts.add(
         "a2a_task_changelist",
         FAILED_QUERY,
     ),
-    Need(
+    AttentionItem(
         "dead_letters",
         dead_letters,
         "{} dead letter: a callback that nobody took",
@@ -96,4 +96,4 @@ counts.add(
         DEAD_QUERY,
     ),
 )
-sentences.add_hubs({"task": "a2a_task_hub", "delivery": "a2a_delivery_hub"})
+event_sentences.add_subject_pages({"task": "a2a_task_hub", "delivery": "a2a_delivery_hub"})

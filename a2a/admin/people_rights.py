@@ -1,11 +1,11 @@
 """What the four roles may do with tasks, as lines of the table "Who may do what"."""
 
 from a2a.rights import ROLES
-from nhi.admin.people_rights import RIGHTS, Right
+from nhi.console.role_rights import RIGHTS, RoleRight
 
 
-def _line(words: str, *codenames: str, changes: bool = True) -> Right:
-    return Right(words, frozenset(codenames), changes, ROLES)
+def _line(words: str, *codenames: str, changes: bool = True) -> RoleRight:
+    return RoleRight(words, frozenset(codenames), changes, ROLES)
 
 
 RIGHTS += [

@@ -10,15 +10,15 @@ from a2a.choices import Binding, RuntimeKind, WireVersion
 from a2a.models import Runtime, Task
 from a2a.remote import testing
 from a2a.runtimes import Behind
-from common.admin import site_pages
-from common.admin.dialogs import Call
-from common.admin.forms import Chips, ConsoleForm
-from common.admin.pages import Control, link
+from common.console import navigation
+from common.console.confirmation_dialogs import Call
+from common.console.forms import Chips, ConsoleForm
+from common.console.pages import Control, link
 from common.errors import NotAllowed, NotFound
 from nhi.actors import Actor
-from nhi.admin.base import ActingDialog
-from nhi.admin.identities_hub import OfIdentity
+from nhi.admin.identities.hub import OfIdentity
 from nhi.choices import Kind
+from nhi.console.base import ActorDialog
 from nhi.models import Identity
 from supervisor.admin import agents_hub
 from supervisor.choices import Kind as RunsKind
@@ -140,7 +140,7 @@ def _places(agents: dict[str, Any]) -> list[tuple[str, str]]:
     return [(OPEN, "Whatever runs as it"), (RuntimeKind.INBOX.value, "Its inbox"), *here, *remote]
 
 
-class Change(OfIdentity, ActingDialog):
+class Change(OfIdentity, ActorDialog):
     form_class = ChoiceForm
     lead = "For tasks that are sent from now on; those that were sent before go on as they were."
 
@@ -177,7 +177,7 @@ class Change(OfIdentity, ActingDialog):
         return self.back()
 
 
-class Test(OfIdentity, ActingDialog):
+class Test(OfIdentity, ActorDialog):
     lead = "Reads its card and asks it for a task that it cannot know. Nothing is sent that it would work on."
 
     def check(self) -> None:
@@ -219,5 +219,5 @@ def initial(behind: Behind) -> dict[str, Any]:
 
 agents_hub.add_consequence(goes_to)
 agents_hub.add_foresight(will_go_to)
-site_pages.add("nhi/identity/<uuid:pk>/runtime/", Change.as_view(), "a2a_runtime_change")
-site_pages.add("nhi/identity/<uuid:pk>/runtime/test/", Test.as_view(), "a2a_runtime_test")
+navigation.add_site_page("nhi/identity/<uuid:pk>/runtime/", Change.as_view(), "a2a_runtime_change")
+navigation.add_site_page("nhi/identity/<uuid:pk>/runtime/test/", Test.as_view(), "a2a_runtime_test")

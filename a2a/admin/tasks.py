@@ -21,11 +21,11 @@ from a2a.admin import (
 )
 from a2a.admin.tasks_filters import FILTERS, GROUPS, OPEN, SEARCH, WAITING, WRONG, needs
 from a2a.models import Task
-from common.admin.lists import Bulk, Preset
-from common.admin.pages import PART, Control, Crumb, link
+from common.console.lists import Bulk, Preset
+from common.console.pages import PART, Control, Crumb, link
 from common.ids import parse_uuid
-from nhi.admin.acting import actor_of
-from nhi.admin.base import ActingPage, GovernedAdmin
+from nhi.console.base import ActorPage, GovernedAdmin
+from nhi.console.request_actor import actor_of
 
 MOST_ASKED = 50
 
@@ -97,7 +97,7 @@ class TaskAdmin(GovernedAdmin):
         ]
 
 
-class States(ActingPage):
+class States(ActorPage):
     """How the tasks of an open page are now, by their ids; no content while they are as they were seen last."""
 
     template = "admin/supervisor/executions/states.html"

@@ -12,10 +12,10 @@ from a2a import tracing
 from a2a.admin import tasks_cells
 from a2a.models import Task
 from a2a.tracing import Step
-from common.admin import times
-from common.admin.pages import link
+from common.console import times
+from common.console.pages import link
 from common.templatetags.console import badge, icon, outside
-from mcp.admin import calls_cells
+from mcp.admin.calls import cells
 from nhi.models import InvocationLog
 from supervisor.admin import executions_cells
 from supervisor.models import Execution
@@ -68,16 +68,16 @@ def _run(run: Execution) -> Drawn:
 def _call(call: InvocationLog, count: int) -> Drawn:
     """Of several the first."""
     several = f" {count} calls" if count > 1 else ""
-    words = format_html("{}{}{}", icon("build"), outside(calls_cells.tool(call), 80), several)
+    words = format_html("{}{}{}", icon("build"), outside(cells.tool(call), 80), several)
     url, who = link("nhi_invocationlog_call", call.pk), format_html("{}", call.agent_name)
-    return words, url, who, calls_cells.outcome(call)
+    return words, url, who, cells.outcome(call)
 
 
 def _tone(step: Step) -> str:
     row = step.row
     if isinstance(row, Task):
         return tasks_cells.standing(row).tone.value
-    found = executions_cells.standing(row) if isinstance(row, Execution) else calls_cells.state(row)
+    found = executions_cells.standing(row) if isinstance(row, Execution) else cells.state(row)
     return found.tone.value
 
 

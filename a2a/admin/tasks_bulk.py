@@ -14,10 +14,10 @@ from a2a.admin.tasks_cancel import CancelForm
 from a2a.admin.tasks_filters import FILTERS, SEARCH, needs
 from a2a.choices import TaskState
 from a2a.models import Task
-from common.admin.dialogs import Effect, counted
-from common.admin.forms import ConsoleForm
+from common.console.confirmation_dialogs import Effect, counted
+from common.console.forms import ConsoleForm
 from nhi.actors import Actor
-from nhi.admin.several import Several
+from nhi.console.bulk_dialog import BulkDialog
 from nhi.models import Identity
 
 
@@ -38,7 +38,7 @@ def may_any(actor: Actor) -> bool:
     return not actor.only_reads and (actor.may(cancelling.RIGHT) or cancellable(actor).exists())
 
 
-class Cancel(Several[Task]):
+class Cancel(BulkDialog[Task]):
     """The newest first, so that a part is ended before the whole would end it."""
 
     form_class = CancelForm

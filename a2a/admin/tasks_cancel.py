@@ -11,10 +11,10 @@ from a2a.admin import tasks_cells
 from a2a.admin.tasks_hub import OfTask
 from a2a.choices import TaskState
 from a2a.models import Task
-from common.admin.dialogs import Call, Effect, counted
-from common.admin.forms import ConsoleForm, ReasonField
+from common.console.confirmation_dialogs import Call, Effect, counted
+from common.console.forms import ConsoleForm, ReasonField
 from common.errors import NotAllowed
-from nhi.admin.base import ActingDialog
+from nhi.console.base import ActorDialog
 from supervisor.models import Execution
 
 #: Runs that a dialog names; of more it says how many.
@@ -25,7 +25,7 @@ class CancelForm(ConsoleForm):
     reason = ReasonField("No longer needed", "It hangs", "Wrong input", "Unexpected behaviour")
 
 
-class Cancel(OfTask, ActingDialog):
+class Cancel(OfTask, ActorDialog):
     form_class = CancelForm
     danger = True
     leave = "Keep it"

@@ -8,12 +8,12 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from a2a.models import Task
-from common.admin import badges
-from common.admin.badges import Badge
-from common.admin.lists import Column
-from common.admin.pages import link
+from common.console import badges
+from common.console.badges import Badge
+from common.console.lists import Column
+from common.console.pages import link
 from common.templatetags.console import badge, icon, outside
-from nhi.admin import columns
+from nhi.console import columns
 from supervisor.admin import executions_cells
 
 #: Columns of a task that its line does not show, some of them long.

@@ -12,7 +12,7 @@ from a2a.admin.deliveries_filters import list_url
 from a2a.admin.tasks_hub import Hub
 from a2a.choices import DeliveryState
 from a2a.models import Delivery
-from common.admin.pages import Control, link
+from common.console.pages import Control, link
 
 MOST = 50
 LOST = (DeliveryState.DEAD, DeliveryState.BLOCKED, DeliveryState.DISABLED)

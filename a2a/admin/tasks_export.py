@@ -10,10 +10,10 @@ from django.http import HttpRequest
 from a2a.admin import tasks_cells
 from a2a.admin.tasks_filters import FILTERS, SEARCH, needs
 from a2a.models import Task
-from common.admin.lists import OWN
-from common.admin.pages import link
-from nhi.admin.acting import may
-from nhi.admin.log_export import LogExport
+from common.console.lists import OWN
+from common.console.pages import link
+from nhi.console.log_export import LogExport
+from nhi.console.request_actor import may
 
 
 def export_link(request: HttpRequest, page: str) -> str:

@@ -11,11 +11,11 @@ from django.utils import timezone
 from a2a.choices import TaskState
 from a2a.models import Task
 from a2a.models.tasks import WAITS
-from common.admin.lists import Filter, text_filter
-from common.admin.pages import link
+from common.console.lists import Filter, text_filter
+from common.console.pages import link
 from common.ids import parse_uuid
 from nhi.actors import Actor
-from nhi.admin.audit_filters import SPANS, limit
+from nhi.console.log_filters import SPANS, time_filter
 from nhi.models import Identity, User
 
 Rows = QuerySet[Any]
@@ -116,8 +116,8 @@ FILTERS = (
     Filter("needs", "Needs", by_need, lambda _request: [("me", "Me")]),
     Filter("age", "Open for", by_age, lambda _request: [(key, words) for key, (words, *_) in AGES.items()]),
     Filter("span", "Time", by_span, lambda _request: [(key, words) for key, (words, _) in SPANS.items()], empty="Any"),
-    Filter("since", "Sent from", limit("created_at__gte"), kind="datetime-local"),
-    Filter("until", "Sent until", limit("created_at__lt"), kind="datetime-local"),
-    Filter("ended_since", "Ended from", limit("completed_at__gte"), kind="datetime-local"),
-    Filter("ended_until", "Ended until", limit("completed_at__lt"), kind="datetime-local"),
+    Filter("since", "Sent from", time_filter("created_at__gte"), kind="datetime-local"),
+    Filter("until", "Sent until", time_filter("created_at__lt"), kind="datetime-local"),
+    Filter("ended_since", "Ended from", time_filter("completed_at__gte"), kind="datetime-local"),
+    Filter("ended_until", "Ended until", time_filter("completed_at__lt"), kind="datetime-local"),
 )

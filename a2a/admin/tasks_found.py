@@ -9,11 +9,11 @@ from django.http import HttpRequest
 from a2a.admin import tasks_cells
 from a2a.admin.tasks_filters import SHORT
 from a2a.models import Task
-from common.admin import palette
-from common.admin.pages import link
-from common.admin.palette import PER_GROUP, Group, Hit
+from common.console import palette
+from common.console.pages import link
+from common.console.palette import PER_GROUP, Group, Hit
 from common.ids import parse_uuid
-from nhi.admin.acting import actor_of
+from nhi.console.request_actor import actor_of
 
 #: Among how many of the newest a short id is looked for: it is the end of an id, which no index knows.
 RECENT = 5000
@@ -39,4 +39,4 @@ def _hit(task: Task) -> Hit:
     return Hit(f"{task.short_id} for {task.agent_name}", link("a2a_task_hub", task.pk), "task", f"Task, {said.lower()}")
 
 
-palette.add(find)
+palette.add_palette_providers(find)

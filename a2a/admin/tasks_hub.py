@@ -12,11 +12,11 @@ from a2a import cancelling, inbox, sending, waiting
 from a2a.admin import tasks_cells, tasks_more
 from a2a.choices import RUN_HERE, RuntimeKind, TaskState
 from a2a.models import Delivery, Task
-from common.admin import times
-from common.admin.pages import PART, Control, Crumb, Tab, link, wants_part
+from common.console import times
+from common.console.pages import PART, Control, Crumb, Tab, link, wants_part
 from common.errors import NotFound
 from mcp.models import CallApproval
-from nhi.admin.base import Acting, ActingPage
+from nhi.console.base import ActorMixin, ActorPage
 from supervisor.admin import executions_cells
 from supervisor.models import Execution
 
@@ -29,7 +29,7 @@ TABS = (
 )
 
 
-class OfTask(Acting):
+class OfTask(ActorMixin):
     """A page or dialog about one task that the person may see."""
 
     kwargs: dict[str, Any]
@@ -54,7 +54,7 @@ class OfTask(Acting):
         return self.url("hub")
 
 
-class Hub(OfTask, ActingPage):
+class Hub(OfTask, ActorPage):
     """The frame of every tab: the strip that says where it stands, one primary action."""
 
     tab = "hub"

@@ -8,9 +8,9 @@ from django.db.models import Count
 
 from a2a.admin.tasks_filters import OPEN, list_url
 from a2a.models import Task
-from common.admin.dialogs import Effect, counted
-from nhi.admin import grants_left
-from nhi.admin.grants_left import Pairs
+from common.console.confirmation_dialogs import Effect, counted
+from nhi.admin.grants import change
+from nhi.admin.grants.change import Pairs
 from nhi.models import Identity
 
 
@@ -36,4 +36,4 @@ def _only(side: Mapping[UUID, Identity]) -> Identity | None:
     return next(iter(side.values())) if len(side) == 1 else None
 
 
-grants_left.add(left)
+change.add_ongoing_work_source(left)

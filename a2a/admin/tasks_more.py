@@ -10,7 +10,7 @@ from a2a import deliveries
 from a2a.admin import deliveries_bulk
 from a2a.admin.deliveries_filters import UNHEARD, by_state
 from a2a.models import Task
-from common.admin.pages import Control, link
+from common.console.pages import Control, link
 from common.redaction import MASK
 from common.templatetags.console import as_curl
 from nhi.actors import Actor

@@ -10,19 +10,19 @@ from a2a import callback_urls, calling_off, pushing
 from a2a.admin import deliveries_cells
 from a2a.admin.tasks_hub import OfTask
 from a2a.models import Delivery, PushConfig, Task
-from common.admin.dialogs import Effect, counted
-from common.admin.forms import ConsoleForm, ReasonField
-from common.admin.pages import Control, link
+from common.console.confirmation_dialogs import Effect, counted
+from common.console.forms import ConsoleForm, ReasonField
+from common.console.pages import Control, link
 from common.errors import NotAllowed, NotFound
 from nhi.actors import Actor
-from nhi.admin.base import ActingDialog
+from nhi.console.base import ActorDialog
 
 
 class WhyForm(ConsoleForm):
     reason = ReasonField("Its receiver was taken down", "Wrong URL", "Too many events")
 
 
-class Remove(OfTask, ActingDialog):
+class Remove(OfTask, ActorDialog):
     """Over A2A it is `DeleteTaskPushNotificationConfig`, for the caller alone."""
 
     form_class = WhyForm

@@ -11,10 +11,10 @@ from a2a.admin import tasks_cells
 from a2a.admin.tasks_content import pieces
 from a2a.admin.tasks_hub import OfTask
 from a2a.choices import Role, TaskState
-from common.admin.dialogs import Effect
-from common.admin.forms import ConsoleForm
+from common.console.confirmation_dialogs import Effect
+from common.console.forms import ConsoleForm
 from common.errors import NotAllowed
-from nhi.admin.base import ActingDialog
+from nhi.console.base import ActorDialog
 from supervisor.access import Caller
 
 LONGEST = 20_000
@@ -24,7 +24,7 @@ class ReplyForm(ConsoleForm):
     text = forms.CharField(label="Your answer", max_length=LONGEST, widget=forms.Textarea(attrs={"rows": 5}))
 
 
-class Reply(OfTask, ActingDialog):
+class Reply(OfTask, ActorDialog):
     template = "admin/a2a/tasks/reply.html"
     form_class = ReplyForm
     leave = "Not now"

@@ -12,16 +12,16 @@ from django.utils.functional import cached_property
 from a2a import access, callback_urls, sending
 from a2a.admin import runtimes
 from a2a.sending import Wish
-from common import statuses, strict_json
-from common.admin.forms import ConsoleForm, MomentField
-from common.admin.pages import Control, Crumb, link
-from common.errors import GatehouseError, Limited, NotAllowed, NotFound, TooLarge
-from common.strict_json import NotStrict
+from common import http_statuses, strict_json
+from common.console.forms import ConsoleForm, MomentField
+from common.console.pages import Control, Crumb, link
+from common.errors import GatehouseError, NotAllowed, NotFound, PayloadTooLarge, RateLimited
+from common.strict_json import StrictJsonError
 from nhi.actors import Actor
-from nhi.admin import names
-from nhi.admin.form_page import FormPage
+from nhi.console import name_fields
+from nhi.console.form_page import FormPage
+from nhi.decisions.reasons import REASONS
 from nhi.models import Identity
-from nhi.reasons import REASONS
 from supervisor.access import Caller
 
 EXAMPLE = '{"input": "Hello."}'
@@ -31,7 +31,7 @@ PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 class SendForm(ConsoleForm):
     aliases = {"target_agent_id": "to"}
 
-    to = names.NameField("agent", label="Agent")
+    to = name_fields.NameField("agent", label="Agent")
     task_type = forms.CharField(
         label="Type", required=False, max_length=sending.LONGEST_TYPE, widget=forms.TextInput(attrs=PLAIN),
         help_text="What kind of task it is, like summarise. Agents may tell by it what to do.",
@@ -52,7 +52,7 @@ class SendForm(ConsoleForm):
     def clean_input(self) -> dict[str, Any]:
         try:
             read = strict_json.loads(self.cleaned_data["input"].encode(errors="replace"))
-        except NotStrict as problem:
+        except StrictJsonError as problem:
             raise forms.ValidationError(str(problem).replace("The body", "This", 1)) from None
         if not isinstance(read, dict):
             raise forms.ValidationError(f"Write a JSON object, like {EXAMPLE}.")
@@ -89,8 +89,8 @@ class Send(FormPage[SendForm]):
     @cached_property
     def _named(self) -> Identity | None:
         """Whose page it was opened from."""
-        name = names.known("agent", self.actor, self.request.GET.get("to", ""))
-        return names.one("agent", self.actor, name) if name else None
+        name = name_fields.initial_name("agent", self.actor, self.request.GET.get("to", ""))
+        return name_fields.find_row("agent", self.actor, name) if name else None
 
     def _takes(self) -> str:
         return runtimes.goes_to(self._named) if self._named is not None else ""
@@ -102,17 +102,17 @@ class Send(FormPage[SendForm]):
     def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
         try:
             return super().post(request, **kwargs)
-        except (NotAllowed, NotFound, Limited, TooLarge) as error:
+        except (NotAllowed, NotFound, RateLimited, PayloadTooLarge) as error:
             form = self._form(request.POST)
             form.is_valid()
             form.add_error(None, self._refusal(error, form.cleaned_data.get("to")))
-            return self.drawn(form, status=statuses.of(error))
+            return self.drawn(form, status=http_statuses.status_for(error))
 
     def _refusal(self, error: GatehouseError, target: Identity | None) -> str:
         """Why, and what to do about it."""
-        if isinstance(error, Limited):
+        if isinstance(error, RateLimited):
             return f"{error.message} Send it again in {error.retry_after} s."
-        if target is None or isinstance(error, NotFound | TooLarge):
+        if target is None or isinstance(error, NotFound | PayloadTooLarge):
             return error.message
         reason = str(error.details.get("reason", ""))
         if reason == "no_grant":

@@ -14,11 +14,11 @@ from a2a.admin.tasks_filters import list_url
 from a2a.admin.tasks_hub import Hub
 from a2a.choices import Role, RuntimeKind
 from a2a.models import Task, TaskEvent
-from common.admin import badges, times
-from common.admin.badges import Badge
-from common.admin.pages import link
+from common.console import badges, times
+from common.console.badges import Badge
+from common.console.pages import link
 from nhi.actors import Actor
-from nhi.admin import sentences
+from nhi.console import event_sentences
 from nhi.models import NhiPermission
 
 #: Events of a page, messages.
@@ -156,7 +156,7 @@ class Changes(Hub):
     template = "admin/a2a/tasks/changes.html"
 
     def context(self) -> dict[str, Any]:
-        return {**super().context(), **sentences.page_about(self.actor, self.task.pk, self.request.GET)}
+        return {**super().context(), **event_sentences.changes_page(self.actor, self.task.pk, self.request.GET)}
 
 
 URLS = [

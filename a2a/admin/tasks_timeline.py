@@ -10,8 +10,8 @@ from a2a.admin.tasks_content import Piece, pieces
 from a2a.admin.tasks_hub import span
 from a2a.choices import EventKind, TaskState
 from a2a.models import TaskEvent
-from common.admin import badges
-from common.admin.badges import Badge
+from common.console import badges
+from common.console.badges import Badge
 
 Body = Mapping[str, Any]
 WORKING = badges.of(TaskState.WORKING)

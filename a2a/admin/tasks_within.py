@@ -3,9 +3,9 @@
 from uuid import UUID
 
 from a2a.models import Task
-from common.admin.pages import link
-from mcp.admin import calls_runs
-from mcp.admin.calls_runs import Within
+from common.console.pages import link
+from mcp.admin.calls import run_links
+from mcp.admin.calls.run_links import Within
 from nhi.actors import Actor
 
 
@@ -16,4 +16,4 @@ def named(actor: Actor, task_id: UUID) -> Within | None:
     return Within(f"{seen.short_id} for {seen.agent_name}", link("a2a_task_trace", seen.pk))
 
 
-calls_runs.add_tasks(named)
+run_links.add_tasks(named)

@@ -8,11 +8,11 @@ from django.urls import path
 from a2a import webhook_ends, webhooks
 from a2a.admin.webhook_secrets_beside import revoking, signs_alone
 from a2a.models import WebhookSecret
-from common.admin.dialogs import Call, Effect, counted
-from common.admin.forms import ConsoleForm, ReasonField
-from common.admin.pages import link
+from common.console.confirmation_dialogs import Call, Effect, counted
+from common.console.forms import ConsoleForm, ReasonField
+from common.console.pages import link
 from common.errors import NotAllowed, NotFound
-from nhi.admin.base import ActingDialog
+from nhi.console.base import ActorDialog
 
 
 class RevokeForm(ConsoleForm):
@@ -23,7 +23,7 @@ class RemoveForm(ConsoleForm):
     reason = ReasonField("Its receiver was taken down", "Replaced by another", "It leaked")
 
 
-class OfSecret(ActingDialog):
+class OfSecret(ActorDialog):
     """One secret, for whoever may rotate it."""
 
     kwargs: dict[str, Any]

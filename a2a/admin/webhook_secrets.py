@@ -18,16 +18,16 @@ from a2a.admin.webhook_secret_ends import URLS, OfSecret
 from a2a.admin.webhook_secrets_beside import signs_alone
 from a2a.models import WebhookSecret
 from a2a.webhooks import Shown
-from common.admin import times
-from common.admin.dialogs import Call, Effect
-from common.admin.forms import ConsoleForm
-from common.admin.lists import Bulk, Column, text_filter
-from common.admin.pages import Control, Tab, link, render, render_once
-from common.errors import Invalid, NotAllowed
+from common.console import times
+from common.console.confirmation_dialogs import Call, Effect
+from common.console.forms import ConsoleForm
+from common.console.lists import Bulk, Column, text_filter
+from common.console.pages import Control, Tab, link, render, render_once
+from common.errors import InvalidInput, NotAllowed
 from common.templatetags.console import icon, outside
-from nhi.admin import columns, names
-from nhi.admin.acting import actor_of
-from nhi.admin.base import ActingDialog, GovernedAdmin
+from nhi.console import columns, name_fields
+from nhi.console.base import ActorDialog, GovernedAdmin
+from nhi.console.request_actor import actor_of
 
 HOURS = int(webhooks.OVERLAP.total_seconds() // 3600)
 
@@ -124,7 +124,7 @@ class WebhookSecretAdmin(GovernedAdmin):
 
 
 class MakeForm(ConsoleForm):
-    owner = names.NameField(
+    owner = name_fields.NameField(
         "caller", label="Whose", required=False,
         help_text="An agent or a service account that you manage: whose tasks have the callbacks. Empty: you yourself.",
     )  # fmt: skip
@@ -135,7 +135,7 @@ class MakeForm(ConsoleForm):
     )  # fmt: skip
 
 
-class ShownOnce(ActingDialog):
+class ShownOnce(ActorDialog):
     """A dialog whose answer is a page that nobody keeps."""
 
     def back(self) -> str:
@@ -184,10 +184,10 @@ class Make(ShownOnce):
         return form.cleaned_data
 
     def initial(self) -> dict[str, Any]:
-        return {"owner": names.known("caller", self.actor, self.request.GET.get("owner", ""))}
+        return {"owner": name_fields.initial_name("caller", self.actor, self.request.GET.get("owner", ""))}
 
     def form(self, data: Any = None) -> ConsoleForm:
-        return names.for_actor(super().form(data), self.actor)
+        return name_fields.bind_name_fields(super().form(data), self.actor)
 
     def by_api(self) -> Call:
         return Call("/api/nhi/a2a/webhook-secrets", {"url_prefix": "https://hooks.example.com/", "owner_id": "…"})
@@ -198,7 +198,7 @@ class Make(ShownOnce):
             shown = webhooks.make(actor=self.actor, url_prefix=given["url_prefix"], holder=given["owner"])
         except NotAllowed as error:
             # Whom one sees is not always whom one may do this for: the field that named them says so.
-            raise Invalid.field("owner", error.message) from error
+            raise InvalidInput.for_field("owner", error.message) from error
         return self.shown_once(shown)
 
 

@@ -9,8 +9,8 @@ from django.utils.safestring import SafeString
 
 from a2a.models import WebhookSecret
 from a2a.webhooks import TAKEN_OVER
-from common.admin import times
-from common.admin.lists import Column
+from common.console import times
+from common.console.lists import Column
 from common.templatetags.console import outside
 from nhi.models import AuditEvent
 

@@ -13,7 +13,7 @@ from nhi.models import Identity
 
 
 class WebhookSecrets(TasksView):
-    @listing(of=shapes.WebhookSecretShape)
+    @listing(gives=shapes.WebhookSecretShape)
     def get(self, asked: dict[str, Any]) -> Any:  # noqa: ARG002 - a list without filters of its own
         """List webhook secrets
 
@@ -73,7 +73,7 @@ class RotateSecret(OfSecret):
 
 
 class Deliveries(TasksView):
-    @listing(of=shapes.DeliveryItem, filters=shapes.DeliveryFilters)
+    @listing(gives=shapes.DeliveryItem, filters=shapes.DeliveryFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List deliveries of callbacks
 

@@ -26,7 +26,7 @@ class ContractCard(ApiView):
 
 
 class Cards(ApiView):
-    @listing(of=shapes.CardItem, filters=shapes.CardFilters)
+    @listing(gives=shapes.CardItem, filters=shapes.CardFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List cards
 

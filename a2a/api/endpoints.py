@@ -15,7 +15,7 @@ PARTS = ("authentication", "rate_limiting", "capabilities")
 
 
 class Endpoints(TasksView):
-    @listing(of=shapes.EndpointShape, filters=shapes.EndpointFilters)
+    @listing(gives=shapes.EndpointShape, filters=shapes.EndpointFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List endpoints
 

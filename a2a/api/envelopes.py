@@ -8,7 +8,7 @@ from a2a.api.tasks import KEY
 from a2a.operations import letters
 from a2a.operations.letters import Report
 from common.api.operations import answering, operation
-from nhi import oauth
+from nhi.authorization import oauth
 from supervisor.access import Caller
 
 

@@ -11,10 +11,10 @@ from a2a.inbox import Claimed
 from a2a.models import Task
 from common.api.operations import listing, operation
 from common.errors import NotFound
-from common.prepared import Prepared
-from nhi.asking import OnlyIdentitiesAsk
+from common.fastsql.prepared import PreparedQuery
+from nhi.authorization.access_check import CallerNotIdentity
 
-_MINE = Prepared(
+_MINE = PreparedQuery(
     lambda task, agent: Task.objects.filter(pk=task, agent_id=agent).only("pk").order_by(), task=UUID, agent=UUID
 )
 
@@ -23,7 +23,7 @@ NOT_PEOPLE = "Only an agent has an inbox: its workers show a credential of the a
 
 
 class Inbox(TasksView):
-    @listing(of=shapes.OfferedShape, filters=shapes.InboxFilters, key="tasks")
+    @listing(gives=shapes.OfferedShape, filters=shapes.InboxFilters, key="tasks")
     def get(self, asked: dict[str, Any]) -> Any:
         """List the tasks that wait for you
 
@@ -45,7 +45,7 @@ class ClaimNext(TasksView):
         an empty list when there are none. With `wait`, that is answered as soon as a task comes, or after so many
         seconds. What was taken by a worker that never heard of it is offered again when its lease has ended."""
         if self.actor.is_person:
-            raise OnlyIdentitiesAsk(NOT_PEOPLE)
+            raise CallerNotIdentity(NOT_PEOPLE)
         self.actor.refuse_run("take the next task of an inbox")
         seconds = given.pop("wait")
         taken = inbox.claim_next(actor=self.actor, **given)
@@ -61,7 +61,7 @@ class OfMyTask(TasksView):
 
     def find(self, **path: UUID) -> None:
         run_id = self.actor.run_id
-        found = _MINE.first(task=path["task_id"], agent=self.actor.id)
+        found = _MINE.fetch_first(task=path["task_id"], agent=self.actor.id)
         if found is not None and run_id is not None:
             found = Task.objects.within_run(run_id).filter(pk=found.pk).only("pk").first()
         if found is None:

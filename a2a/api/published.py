@@ -13,9 +13,9 @@ from rest_framework.views import APIView
 
 from a2a import card_keys, cards, endpoints
 from a2a.cards import Served
-from nhi import authentication, oauth
 from nhi.api.authentication import BearerAuthentication
-from nhi.authentication import Authenticated, Unauthenticated
+from nhi.authorization import authentication, oauth
+from nhi.authorization.authentication import AuthenticatedActor, Unauthenticated
 from nhi.choices import Kind
 from nhi.models import Identity
 
@@ -73,7 +73,7 @@ def _answer(request: HttpRequest, found: Served) -> HttpResponseBase:
     return get_conditional_response(request, found.etag, at, answer) or answer
 
 
-def _by_api_key(request: Request, name: str) -> Authenticated | None:
+def _by_api_key(request: Request, name: str) -> AuthenticatedActor | None:
     """Who calls by a header of the agent's own; a key that is none is no other answer than none at all."""
     agent = Identity.objects.filter(kind=Kind.AGENT, name=name).first() if name.isprintable() else None
     token = endpoints.bearer_of(endpoints.of(agent), request.headers) if agent else None

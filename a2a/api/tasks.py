@@ -11,20 +11,20 @@ from a2a.models import Task
 from a2a.models.whose import WhoseQuerySet
 from a2a.sending import Wish
 from common.api.operations import listing, operation
-from common.api.pages import Counted
-from common.prepared import Prepared
-from nhi import oauth
+from common.api.pagination import Counted
+from common.fastsql.prepared import PreparedQuery
+from nhi.authorization import oauth
 from nhi.models import Identity
 from supervisor.access import Caller
 
 KEY = "Idempotency-Key"
-_TARGET = Prepared(lambda pk: Identity.objects.filter(pk=pk).select_related("endpoint").order_by(), pk=UUID)
+_TARGET = PreparedQuery(lambda pk: Identity.objects.filter(pk=pk).select_related("endpoint").order_by(), pk=UUID)
 
 
 class Tasks(TasksView):
     narrowed = frozenset({"POST"})
 
-    @listing(of=shapes.TaskItem, filters=shapes.TaskFilters)
+    @listing(gives=shapes.TaskItem, filters=shapes.TaskFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List tasks
 
@@ -49,7 +49,7 @@ class Tasks(TasksView):
         again within a day answers with the same task, and another body with the same key is 409."""
         if given.get("callback_url") is not None:
             callback_urls.look_up(given["callback_url"])
-        target = _TARGET.first(pk=given.pop("target_agent_id"))
+        target = _TARGET.fetch_first(pk=given.pop("target_agent_id"))
         wish = Wish(message=sending.of_input(given.pop("input")), **given)
         key = self.request.headers.get(KEY)
         if key is None:

@@ -4,7 +4,7 @@ from django.urls import path
 
 from a2a import card_keys
 from a2a.api import callbacks, cards, endpoints, envelopes, inbox, published, runtimes, tasks, traces
-from common.api import paths  # noqa: F401 - its converter registers itself
+from common.api import path_converters  # noqa: F401 - its converter registers itself
 
 SECRET = "a2a/webhook-secrets/<id:secret_id>"  # noqa: S105 - an address
 DELIVERY = "a2a/deliveries/<id:delivery_id>"

@@ -15,9 +15,8 @@ from uuid import UUID
 from rest_framework.request import Request
 
 from a2a.operations import rooms
-from common.asgi import Application, Message, Receive, kept
-from mcp.asgi.clients import until_gone
-from mcp.leases import Stopping
+from common.asgi.bodies import AsgiApplication, AsgiMessage, Receive, capture_response
+from common.asgi.clients import ProcessStopping, run_until_disconnect
 
 LISTED, TAKEN = "/api/nhi/a2a/inbox", "/api/nhi/a2a/inbox/claim"
 KEY = "gatehouse.inbox"
@@ -44,7 +43,7 @@ def offer_of(request: Request) -> Offer | None:
 class Waiting:
     """Django, and who waits for an inbox beside it."""
 
-    def __init__(self, django: Application) -> None:
+    def __init__(self, django: AsgiApplication) -> None:
         self._django = django
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Any) -> None:
@@ -54,22 +53,22 @@ class Waiting:
         # All of it comes at once, from who keeps bodies within bounds.
         body = (await receive()).get("body", b"")
         try:
-            messages = await until_gone(receive, self._answer(scope, body)) or []
-        except Stopping:
+            messages = await run_until_disconnect(receive, self._answer(scope, body)) or []
+        except ProcessStopping:
             # This process ends: who waits is told what there is, and asks another.
-            messages = await kept(self._django, scope, body)
+            messages = await capture_response(self._django, scope, body)
         for message in messages:
             await send(message)
 
-    async def _answer(self, scope: dict[str, Any], body: bytes) -> list[Message]:
+    async def _answer(self, scope: dict[str, Any], body: bytes) -> list[AsgiMessage]:
         offer = Offer()
-        messages = await kept(self._django, {**scope, KEY: offer}, body)
+        messages = await capture_response(self._django, {**scope, KEY: offer}, body)
         ends = time.monotonic() + offer.seconds
         while offer.agent_id is not None and _is_empty(messages) and time.monotonic() < ends:
             with suppress(TimeoutError):
                 async with asyncio.timeout(ends - time.monotonic()):
                     await rooms.offered(offer.agent_id, takes=scope["path"] == TAKEN)
-            messages = await kept(self._django, {**scope, KEY: Offer()}, body)
+            messages = await capture_response(self._django, {**scope, KEY: Offer()}, body)
         return messages
 
 
@@ -80,7 +79,7 @@ def _may_wait(scope: dict[str, Any]) -> bool:
     return asked == ("POST", TAKEN) or (asked == ("GET", LISTED) and b"wait=" in scope.get("query_string", b""))
 
 
-def _is_empty(messages: list[Message]) -> bool:
+def _is_empty(messages: list[AsgiMessage]) -> bool:
     if messages[0]["status"] != 200:
         return False
     told = json.loads(b"".join(message.get("body", b"") for message in messages[1:]))

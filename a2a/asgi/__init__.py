@@ -7,15 +7,15 @@ from typing import Any
 
 from a2a.asgi import paths
 from a2a.asgi.exchanges import Exchange
-from common.asgi import Application, Receive
-from mcp.asgi import headers
+from common.asgi.bodies import AsgiApplication, Receive
+from common.asgi.headers import security_headers
 
 takes = paths.takes
 
 
-def make_application() -> Application:
+def make_application() -> AsgiApplication:
     """It takes only scopes whose path `takes` says is one of its own."""
-    always = headers()
+    always = security_headers()
 
     async def application(scope: dict[str, Any], receive: Receive, send: Any) -> None:
         await Exchange(scope, receive, send, always).run()

@@ -17,14 +17,17 @@ from a2a.operations.following import Item
 from a2a.operations.table import OPERATIONS
 from a2a.operations.visits import Shown
 from a2a.wire.faults import Fault, Kind
-from common.asgi import Receive
+from common.asgi import clients
+from common.asgi.bodies import Receive
+from common.asgi.clients import ProcessStopping
+from common.asgi.headers import HeaderPairs
+from common.asgi.hosts import is_allowed_host
 from common.ids import parse_uuid, uuid7
-from mcp.asgi import bodies, clients
-from mcp.asgi.hosts import knows_host
-from mcp.front.refusals import Pairs, Refusal
-from mcp.leases import Stopping
-from nhi import oauth, tokens
-from nhi.authentication import lacking
+from mcp.server import body_reader
+from mcp.server.errors import ErrorResponse
+from nhi.authorization import oauth
+from nhi.authorization.authentication import missing_credential_error
+from nhi.credentials import tokens
 
 log = logging.getLogger(__name__)
 LARGEST = 10 * 1024 * 1024
@@ -33,12 +36,12 @@ SMALL = 64 * 1024
 
 
 class Exchange:
-    def __init__(self, scope: dict[str, Any], receive: Receive, send: Any, headers: Pairs) -> None:
+    def __init__(self, scope: dict[str, Any], receive: Receive, send: Any, headers: HeaderPairs) -> None:
         self._scope, self._receive = scope, receive
         self._head = heads.read(scope["headers"])
         self._query = paths.query(scope.get("query_string", b""))
         self._request_id = parse_uuid(self._head.get("x-request-id")) or uuid7()
-        self._source = clients.source(scope, self._head.get("x-forwarded-for"))
+        self._source = clients.client_source(scope, self._head.get("x-forwarded-for"))
         place = paths.place_of(scope["path"])
         assert place is not None  # the router asked
         self._place = place
@@ -56,25 +59,25 @@ class Exchange:
             body = await self._body()
             call = await desk.do(lambda: self._read(body)) if len(body) > SMALL else self._read(body)
             self._wrapping = call.wrapping
-            await clients.until_gone(self._receive, self._answer(call, len(body)))
-        except bodies.Gone:
+            await clients.run_until_disconnect(self._receive, self._answer(call, len(body)))
+        except body_reader.ClientDisconnected:
             log.debug("a client went away before its request was whole")
         except Unread as unread:
             self._wrapping = unread.wrapping
             await self._refuse(unread.fault, allow=unread.allow)
-        except Stopping as stopping:
+        except ProcessStopping as stopping:
             await self._refuse(Fault(Kind.UNAVAILABLE, stopping.message))
         except Exception as error:
             await self._refuse(faults.of(error))
 
     def _admit(self) -> None:
         """All that is known before the body is read. What is no token of ours is refused without a query."""
-        if "host" in self._head.repeated or not knows_host(self._head.get("host")):
+        if "host" in self._head.repeated or not is_allowed_host(self._head.get("host")):
             raise Fault(Kind.INVALID_REQUEST, "This host name is not one of this server's.")
         if self._head.repeated:
             raise Fault(Kind.INVALID_REQUEST, f"Send these headers once: {', '.join(sorted(self._head.repeated))}.")
         if tokens.parse(self._shown.token) is None and not self._may_be_open():
-            raise lacking(self._said)
+            raise missing_credential_error(self._said)
 
     @property
     def _said(self) -> str | None:
@@ -92,8 +95,8 @@ class Exchange:
         return not whole or int(said) > SMALL
 
     async def _body(self) -> bytes:
-        body = await bodies.read(self._receive, largest=LARGEST)
-        if isinstance(body, Refusal):
+        body = await body_reader.read_body(self._receive, max_bytes=LARGEST)
+        if isinstance(body, ErrorResponse):
             raise Fault(Kind.INVALID_REQUEST, body.message)
         if len(body) > LARGEST:
             raise Fault(Kind.TOO_LARGE, f"More than {LARGEST} bytes were sent; that is the most.")
@@ -176,13 +179,13 @@ class Exchange:
         status = 405 if allow else self._wrapping.status(fault)
         await self._reply.whole(status, told, media=self._wrapping.media, headers=self._headers(fault, allow))
 
-    def _headers(self, fault: Fault, allow: frozenset[str]) -> Pairs:
-        challenge = oauth.challenge(shown=self._said is not None).encode()
+    def _headers(self, fault: Fault, allow: frozenset[str]) -> HeaderPairs:
+        challenge = oauth.challenge(credential_sent=self._said is not None).encode()
         known = ((b"www-authenticate", challenge),) if fault.kind is Kind.UNAUTHENTICATED else ()
         return (*known, *_headers(fault, allow))
 
 
-def _headers(fault: Fault, allow: frozenset[str]) -> Pairs:
+def _headers(fault: Fault, allow: frozenset[str]) -> HeaderPairs:
     found: list[tuple[bytes, bytes]] = []
     if fault.retry_after is not None:
         found.append((b"retry-after", b"%d" % fault.retry_after))

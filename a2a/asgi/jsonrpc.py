@@ -9,7 +9,7 @@ from a2a.operations.table import OLD_NAMES, OPERATIONS
 from a2a.wire.faults import Fault, Kind
 from a2a.wire.v03 import errors
 from common import strict_json
-from common.strict_json import NotStrict
+from common.strict_json import StrictJsonError
 
 TRANSPORT = "json_rpc"
 RequestId = str | int | float | None
@@ -59,7 +59,7 @@ def _old_error(request_id: RequestId, fault: Fault) -> dict[str, Any]:
 def _sent(body: bytes) -> dict[str, Any]:
     try:
         sent = strict_json.loads(body)
-    except NotStrict as problem:
+    except StrictJsonError as problem:
         raise Unread(Fault(Kind.PARSE, str(problem)), wrapped()) from problem
     if isinstance(sent, list):
         raise Unread(Fault(Kind.INVALID_REQUEST, "Send one request at a time; batches are not taken."), wrapped())

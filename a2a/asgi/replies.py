@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from mcp.front.refusals import Pairs
+from common.asgi.headers import HeaderPairs
 
 STREAM = (
     (b"content-type", b"text/event-stream"),
@@ -24,11 +24,11 @@ def encoded(told: Any) -> bytes:
 
 
 class Reply:
-    def __init__(self, send: Any, headers: Pairs) -> None:
+    def __init__(self, send: Any, headers: HeaderPairs) -> None:
         self._send, self._headers = send, headers
         self.has_begun = False
 
-    async def whole(self, status: int, told: Any, *, media: str, headers: Pairs = ()) -> None:
+    async def whole(self, status: int, told: Any, *, media: str, headers: HeaderPairs = ()) -> None:
         body = b"" if told is None else encoded(told)
         kind = (b"content-type", media.encode()), (b"content-length", b"%d" % len(body))
         await self._begin(status, (*kind, *headers))
@@ -50,7 +50,7 @@ class Reply:
     async def end(self) -> None:
         await self._part(b"", more=False)
 
-    async def _begin(self, status: int, headers: Pairs) -> None:
+    async def _begin(self, status: int, headers: HeaderPairs) -> None:
         self.has_begun = True
         await self._send({"type": "http.response.start", "status": status, "headers": [*self._headers, *headers]})
 

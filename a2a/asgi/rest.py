@@ -8,7 +8,7 @@ from a2a.asgi.heads import A2A_JSON, JSON, Head
 from a2a.wire.faults import Fault, Kind
 from a2a.wire.v03 import errors
 from common import strict_json
-from common.strict_json import NotStrict
+from common.strict_json import StrictJsonError
 
 TRANSPORT = "http_json"
 MEDIA = frozenset({JSON, A2A_JSON})
@@ -63,7 +63,7 @@ def _sent(head: Head, body: bytes) -> dict[str, Any]:
         raise Fault(Kind.CONTENT_TYPE, f"Send {JSON} or {A2A_JSON}.")
     try:
         sent = strict_json.loads(body)
-    except NotStrict as problem:
+    except StrictJsonError as problem:
         raise Fault(Kind.INVALID_REQUEST, str(problem)) from problem
     if not isinstance(sent, dict):
         raise Fault(Kind.INVALID_REQUEST, "Send an object.")

@@ -10,9 +10,10 @@ from django.conf import settings
 from a2a.operations import faults
 from a2a.operations.visits import Shown
 from a2a.wire.faults import Fault, Kind, invalid
+from common.asgi.client_address import find_client_address
 from common.ids import parse_uuid, uuid7
-from common.proxies import client_address
-from nhi import authentication, tokens
+from nhi.authorization import authentication
+from nhi.credentials import tokens
 
 AGENT, TENANT, VERSION = "x-gatehouse-agent", "tenant", "a2a-version"
 #: Whoever sends one of these twice is read in two ways by two readers.
@@ -33,7 +34,7 @@ class Head:
     def source(self) -> str:
         """The caller's address."""
         proxies, forwarded_for = settings.GRPC_TRUSTED_PROXIES, self.get("x-forwarded-for")
-        return client_address(peer=address(self.peer), forwarded_for=forwarded_for, proxies=proxies)
+        return find_client_address(peer=address(self.peer), forwarded_for=forwarded_for, proxy_count=proxies)
 
     def require_clear(self) -> None:
         if self.repeated:
@@ -54,7 +55,7 @@ class Head:
         """What is no token of ours is refused without a query."""
         shown = Shown(self.values)
         if tokens.parse(shown.token) is None and (shown.token or not settings.DEBUG):
-            raise faults.of(authentication.lacking(shown.token or self.values.get("authorization")))
+            raise faults.of(authentication.missing_credential_error(shown.token or self.values.get("authorization")))
         return shown
 
     def agent(self, tenant: str, usual: str) -> str:

@@ -10,8 +10,8 @@ from django.db.models.functions import Now
 from a2a.choices import DeliveryState, Trouble
 from a2a.models.pushing import PushConfig
 from a2a.models.tasks import Task
+from common.db.querysets import NonDeletableModel, NonDeletableQuerySet
 from common.ids import uuid7
-from common.querysets import Kept, KeptQuerySet
 from nhi.models import Identity
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class WebhookSecret(models.Model):
         return self.owner_id, None
 
 
-class DeliveryQuerySet(KeptQuerySet["Delivery"]):
+class DeliveryQuerySet(NonDeletableQuerySet["Delivery"]):
     def visible_to(self, actor: "Actor") -> "DeliveryQuerySet":
         return self if actor.may("a2a.view_delivery") else self.held_by(actor)
 
@@ -95,7 +95,7 @@ def _before() -> "DeliveryQuerySet":
     return Delivery.objects.pending().filter(push_id=OuterRef("push_id"), event_seq__lt=OuterRef("event_seq"))
 
 
-class Delivery(Kept):
+class Delivery(NonDeletableModel):
     """Something of a task to be told to a receiver: its end to its callback, or an event to who asked for every one.
 
     It is written in the transaction that it tells of.
@@ -171,7 +171,7 @@ class Delivery(Kept):
         return f"the callback of the {self.task} to {self.place}"
 
 
-class DeliveryAttempt(Kept):
+class DeliveryAttempt(NonDeletableModel):
     """One attempt; written before it is made, so that one whose worker died is told too."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

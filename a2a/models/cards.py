@@ -7,20 +7,20 @@ from django.db.models import Q
 from django.utils import timezone
 
 from a2a.choices import CardForm
+from common.db.querysets import NonDeletableModel, NonDeletableQuerySet
 from common.ids import uuid7
-from common.querysets import Kept, KeptQuerySet
 from nhi.models import Identity
 
 if TYPE_CHECKING:
     from nhi.actors import Actor
 
 
-class AgentCardQuerySet(KeptQuerySet["AgentCard"]):
+class AgentCardQuerySet(NonDeletableQuerySet["AgentCard"]):
     def visible_to(self, actor: "Actor") -> "AgentCardQuerySet":
         return self.filter(identity__in=Identity.objects.visible_to(actor).values("pk"))
 
 
-class AgentCard(Kept):
+class AgentCard(NonDeletableModel):
     """What people say of an agent beside what its endpoint says by itself."""
 
     identity = models.OneToOneField(Identity, on_delete=models.PROTECT, primary_key=True, related_name="agent_card")

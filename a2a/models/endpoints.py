@@ -7,7 +7,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from a2a.choices import Authentication
-from common.querysets import Kept, KeptQuerySet
+from common.db.querysets import NonDeletableModel, NonDeletableQuerySet
 from nhi.models import Identity
 
 if TYPE_CHECKING:
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 LARGEST = 10 * 1024 * 1024
 
 
-class EndpointQuerySet(KeptQuerySet["Endpoint"]):
+class EndpointQuerySet(NonDeletableQuerySet["Endpoint"]):
     def visible_to(self, actor: "Actor") -> "EndpointQuerySet":
         return self.filter(identity__in=Identity.objects.visible_to(actor).values("pk"))
 
 
-class Endpoint(Kept):
+class Endpoint(NonDeletableModel):
     """Seed 001: A2AEndpoint. Its base path follows from the agent's name."""
 
     identity = models.OneToOneField(Identity, on_delete=models.PROTECT, primary_key=True, related_name="endpoint")

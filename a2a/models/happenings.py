@@ -4,11 +4,11 @@ from django.db import models
 
 from a2a.choices import EventKind, Role
 from a2a.models.tasks import Task
+from common.db.querysets import NonDeletableModel
 from common.ids import uuid7
-from common.querysets import Kept
 
 
-class TaskEvent(Kept):
+class TaskEvent(NonDeletableModel):
     """One thing that happened to a task, in the protocol's words. Numbered by task, without gaps."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -30,7 +30,7 @@ class TaskEvent(Kept):
         return f"{self.task_id}/{self.seq}"
 
 
-class TaskMessage(Kept):
+class TaskMessage(NonDeletableModel):
     """What was said in a task, from either side."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -53,7 +53,7 @@ class TaskMessage(Kept):
         return f"{self.task_id}/{self.position}"
 
 
-class Artifact(Kept):
+class Artifact(NonDeletableModel):
     """What an agent made."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

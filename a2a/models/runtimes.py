@@ -4,20 +4,20 @@ from django.db import models
 from django.db.models import Q
 
 from a2a.choices import Binding, RuntimeKind, WireVersion
+from common.db.querysets import NonDeletableModel, NonDeletableQuerySet
 from common.ids import uuid7
-from common.querysets import Kept, KeptQuerySet
 from nhi.models import Identity
 from supervisor.models import Agent
 
 RUN_HERE = Q(kind__in=[RuntimeKind.CLI, RuntimeKind.MODEL])
 
 
-class RuntimeQuerySet(KeptQuerySet["Runtime"]):
+class RuntimeQuerySet(NonDeletableQuerySet["Runtime"]):
     def in_force(self) -> "RuntimeQuerySet":
         return self.filter(replaced_at=None)
 
 
-class Runtime(Kept):
+class Runtime(NonDeletableModel):
     """One choice. Another replaces it and leaves it as it was: tasks go on as they were sent."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

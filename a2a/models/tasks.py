@@ -13,8 +13,8 @@ from django.utils import timezone
 from a2a.choices import OPEN, TERMINAL, WORDS, RuntimeKind, TaskState, Word
 from a2a.models.runtimes import Runtime
 from a2a.models.whose import WhoseQuerySet
-from common.ids import short_task, uuid7
-from common.querysets import Kept
+from common.db.querysets import NonDeletableModel
+from common.ids import short_task_id, uuid7
 from nhi.choices import PermissionType
 from nhi.models import Identity
 from supervisor.models import Execution
@@ -68,7 +68,7 @@ class TaskQuerySet(WhoseQuerySet["Task"]):
         return self.filter(dispatch_at__lte=Now())
 
 
-class Task(Kept):
+class Task(NonDeletableModel):
     """Seed 000: A2aTask."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -117,7 +117,7 @@ class Task(Kept):
     chain = models.JSONField(default=list)
     #: How it was asked for: whether the agent acts with its own rights or on its caller's behalf.
     permission_type = models.CharField(max_length=16, choices=PermissionType, default=PermissionType.CALL)
-    #: On behalf of how many of the last in the chain the agent acts (`nhi.chains`).
+    #: On behalf of how many of the last in the chain the agent acts (`nhi.decisions.delegation`).
     behalf = models.PositiveSmallIntegerField(default=0)
     #: The task that all of its tree are parts of; its own id where that is itself.
     root_id = models.UUIDField(null=True, editable=False)
@@ -218,7 +218,7 @@ class Task(Kept):
 
     @property
     def short_id(self) -> str:
-        return short_task(self.pk)
+        return short_task_id(self.pk)
 
     @property
     def word(self) -> Word:

@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Q
 
 from a2a.choices import states_of
-from common.querysets import KeptQuerySet
+from common.db.querysets import NonDeletableQuerySet
 from nhi.models import Identity
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=models.Model)
 
 
-class WhoseQuerySet(KeptQuerySet[M]):
+class WhoseQuerySet(NonDeletableQuerySet[M]):
     """Of a table with `agent_id`, `source_id`, `created_by_id` and `state`."""
 
     def visible_to(self, actor: "Actor") -> Self:

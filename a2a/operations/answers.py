@@ -6,9 +6,9 @@ from uuid import UUID
 
 from a2a import showing
 from a2a.models import Task
-from common.prepared import Prepared
+from common.fastsql.prepared import PreparedQuery
 
-_TASK = Prepared(lambda pk: Task.objects.filter(pk=pk).order_by(), pk=UUID)
+_TASK = PreparedQuery(lambda pk: Task.objects.filter(pk=pk).order_by(), pk=UUID)
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Began:
 
 def sent(began: Began) -> dict[str, Any]:
     """The answer to a send: the task as it stands, or as it was made for who does not wait."""
-    task: Task = _TASK.first(pk=began.task.pk) if began.waits else began.task
+    task: Task = _TASK.fetch_first(pk=began.task.pk) if began.waits else began.task
     if task.is_answered and began.waits:
         return {"message": task.status_message}
     if task.first_message is not None:

@@ -17,7 +17,7 @@ from a2a.operations.following import Item
 from a2a.operations.table import OPERATIONS, Operation
 from a2a.operations.visits import Shown, Visit
 from a2a.wire.faults import Fault, Kind
-from common.context import Context, bound
+from common.context import RequestContext, bind_context
 
 #: A caller who waits for an end hears how things stand after this long: no proxy holds a silent request for ever.
 LONGEST_WAIT = 60.0
@@ -165,5 +165,5 @@ async def _done(asked: Asked, work: Callable[[], Any]) -> Any:
 
 
 def _within(asked: Asked, work: Callable[[], Any]) -> Any:
-    with bound(Context(asked.request_id, asked.source)):
+    with bind_context(RequestContext(asked.request_id, asked.source)):
         return work()

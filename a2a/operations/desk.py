@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from django.db import InterfaceError, OperationalError, connection
 
-from common.connections import leave_the_pool
+from common.executors import use_unpooled_connection
 
 T = TypeVar("T")
 #: Who waits for a lock must not hold up those who only read.
@@ -46,7 +46,7 @@ class Threads:
 
 
 def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(THREADS, thread_name_prefix="operations", initializer=leave_the_pool)
+    return ThreadPoolExecutor(THREADS, thread_name_prefix="operations", initializer=use_unpooled_connection)
 
 
 def _sound(work: Callable[[], T]) -> T:

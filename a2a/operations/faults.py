@@ -5,7 +5,7 @@ from typing import Any
 
 from a2a.wire.faults import Fault, Kind
 from common.api import errors
-from common.errors import GatehouseError, Limited
+from common.errors import GatehouseError, RateLimited
 
 log = logging.getLogger(__name__)
 #: By the code of the nearest class above an error that has a line here.
@@ -35,7 +35,7 @@ def of(error: Exception) -> Fault:
         kind = Kind.UNAVAILABLE if answer.status == 503 else Kind.INTERNAL
     fields = [(one.field, one.message) for one in known.fields]
     details: dict[str, Any] = {**known.details, "reason": reason}
-    wait = known.retry_after if isinstance(known, Limited) else None
+    wait = known.retry_after if isinstance(known, RateLimited) else None
     return Fault(kind, known.message, fields, details, wait)
 
 

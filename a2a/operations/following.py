@@ -27,8 +27,8 @@ from a2a.news import LOOK_BESIDE, board
 from a2a.operations.answers import Began
 from a2a.operations.desk import AWAY, PAUSE, desk
 from a2a.wire.faults import Fault, Kind
-from common.errors import Limited
-from common.prepared import Prepared
+from common.errors import RateLimited
+from common.fastsql.prepared import PreparedQuery
 
 log = logging.getLogger(__name__)
 ASKED = frozenset({"TASK_STATE_INPUT_REQUIRED"})
@@ -46,7 +46,7 @@ _BEFORE = Window(
     Sum(Coalesce("size", UNKNOWN)), order_by="seq", frame=RowRange(start=None, end=-1), output_field=BigIntegerField()
 )
 #: They are numbered without gaps.
-_EVENTS = Prepared(
+_EVENTS = PreparedQuery(
     lambda task, after, until: TaskEvent.objects.filter(task_id=task, seq__gt=after, seq__lte=until)
     .annotate(weight=Coalesce("size", UNKNOWN), before=Coalesce(_BEFORE, 0, output_field=BigIntegerField()))
     .filter(before__lt=PAGE_BYTES).order_by("seq")
@@ -55,10 +55,12 @@ _EVENTS = Prepared(
 )  # fmt: skip
 
 
-_LAST = Prepared(lambda task: Task.objects.filter(pk=task).values_list("last_seq", flat=True).order_by(), task=UUID)
+_LAST = PreparedQuery(
+    lambda task: Task.objects.filter(pk=task).values_list("last_seq", flat=True).order_by(), task=UUID
+)
 
 
-class TooManyStreams(Limited):
+class TooManyStreams(RateLimited):
     code = "too_many_streams"
 
     def __init__(self, most: int) -> None:
@@ -155,7 +157,7 @@ def refuse_ended(task: Task) -> None:
 
 def read(task_id: UUID, after: int) -> list[Item]:
     """The next of them: whoever is far behind reads on."""
-    return [Item(*one) for one in _EVENTS.all(task=task_id, after=after, until=after + PAGE)]
+    return [Item(*one) for one in _EVENTS.fetch_all(task=task_id, after=after, until=after + PAGE)]
 
 
 def _is_last(item: Item, began: Began) -> bool:
@@ -181,7 +183,7 @@ class Feed:
     async def begin(self) -> None:
         """From how things stand on: whoever is behind that reads for itself."""
         with suppress(*AWAY):
-            self._base = self.seq = await desk.do(partial(_LAST.first, task=self._task_id)) or 0
+            self._base = self.seq = await desk.do(partial(_LAST.fetch_first, task=self._task_id)) or 0
         self._ready.set()
 
     async def grow(self) -> None:

@@ -16,7 +16,8 @@ from a2a.wire import cards, envelopes
 from a2a.wire.envelopes import Letter
 from a2a.wire.faults import Fault, Kind, invalid
 from a2a.wire.methods import GET, SEND
-from common import canonical, clock
+from common import canonical_json
+from common.db import clock
 from common.errors import GatehouseError
 from common.ids import uuid7
 from nhi.actors import Actor
@@ -85,7 +86,7 @@ def _run(visit: Visit, name: str, params: dict[str, Any], letter: Letter, sent: 
         visit.endpoint,
         transport=Transport.HTTP_JSON,
         operation=name,
-        size=len(canonical.encode(sent)),
+        size=len(canonical_json.encode(sent)),
         content_types=parts.media_of(params.get("message", {}).get("parts", ())),
     )
     if receiver := OPERATIONS[name].receiver(params):

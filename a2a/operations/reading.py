@@ -19,7 +19,7 @@ from a2a.operations.answers import Began
 from a2a.operations.visits import Visit
 from a2a.wire.faults import invalid
 from common import crypto
-from mcp.front.cursors import Cursors
+from common.api.signed_cursors import SignedCursors
 
 PAGE = 50
 #: Of a page with what was said and made.
@@ -92,7 +92,7 @@ def _behind(visit: Visit, rows: Any, params: Mapping[str, Any]) -> Any:
     token = params.get("pageToken")
     if not token:
         return rows
-    said = _cursors(visit).read(token, now=time.time())
+    said = _cursors(visit).decode_cursor(token, now=time.time())
     if said is None:
         raise invalid(("pageToken", "This is not one that a list gave you here, or too old. Begin again without one."))
     at, _, pk = said.partition(" ")
@@ -101,8 +101,8 @@ def _behind(visit: Visit, rows: Any, params: Mapping[str, Any]) -> Any:
 
 
 def _token(visit: Visit, last: Task) -> str:
-    return _cursors(visit).after(f"{last.state_at.isoformat()} {last.pk}", now=time.time())
+    return _cursors(visit).encode_cursor(f"{last.state_at.isoformat()} {last.pk}", now=time.time())
 
 
-def _cursors(visit: Visit) -> Cursors:
-    return Cursors(sign, str(visit.caller_id), visit.agent.name)
+def _cursors(visit: Visit) -> SignedCursors:
+    return SignedCursors(sign, str(visit.caller_id), visit.agent.name)

@@ -12,12 +12,13 @@ from a2a.endpoints import Settings
 from a2a.models import Task
 from a2a.operations import faults
 from common.errors import NotAllowed, NotFound
+from common.fastsql.prepared import PreparedQuery
 from common.ids import parse_uuid
-from common.prepared import Prepared
-from nhi import authentication, oauth, tokens
 from nhi.actors import Actor
-from nhi.authentication import Unauthenticated
+from nhi.authorization import authentication, oauth
+from nhi.authorization.authentication import Unauthenticated
 from nhi.choices import Kind
+from nhi.credentials import tokens
 from nhi.models import Identity, NhiPermission
 from supervisor.access import Caller
 
@@ -33,9 +34,9 @@ def _agents(caller: UUID) -> Any:
     )
 
 
-_BY_NAME = Prepared(lambda name, caller: _agents(caller).filter(name=name), name=str, caller=UUID)
-_BY_ID = Prepared(lambda pk, caller: _agents(caller).filter(pk=pk), pk=UUID, caller=UUID)
-_THEIRS = Prepared(
+_BY_NAME = PreparedQuery(lambda name, caller: _agents(caller).filter(name=name), name=str, caller=UUID)
+_BY_ID = PreparedQuery(lambda pk, caller: _agents(caller).filter(pk=pk), pk=UUID, caller=UUID)
+_THEIRS = PreparedQuery(
     lambda task, agent, identity: Task.objects.filter(pk=task, agent_id=agent).about(identity).order_by(),
     task=UUID, agent=UUID, identity=UUID,
 )  # fmt: skip
@@ -77,7 +78,7 @@ class Visit:
 def begin(*, agent: str, shown: Shown, version: str, idempotency_key: str | None = None) -> Visit:
     """Refuse strangers first, and then those who may not know that there is such an agent."""
     caller = known(shown) if shown.token else None
-    found: Identity | None = _BY_NAME.first(name=agent, caller=_id_of(caller))
+    found: Identity | None = _BY_NAME.fetch_first(name=agent, caller=_id_of(caller))
     settings = endpoints.read(found, getattr(found, "endpoint", None)) if found is not None else None
     open_to = endpoints.stand_in(settings) if settings is not None and caller is None else None
     caller = caller or open_to or known(shown)
@@ -92,7 +93,7 @@ def begin(*, agent: str, shown: Shown, version: str, idempotency_key: str | None
 
 def require_whole(caller: Caller) -> None:
     """A token that was narrowed to some tools asks for what its scope covers, and looks at nothing else."""
-    if isinstance(caller.shown, tokens.ParsedToken) and caller.shown.scope:
+    if isinstance(caller.shown, tokens.ShortTokenClaims) and caller.shown.scope:
         said = "This token is narrowed to some tools: tasks are not read or changed with it."
         raise NotAllowed(said, details={"reason": "scope_not_allowed"})
 
@@ -101,7 +102,7 @@ def enter(*, caller: Caller, agent: str, version: str, idempotency_key: str | No
     """The same for whom another door let in, which asks for tokens in its own way; an id names an agent there too."""
     _refuse_reader(caller.actor)
     pk, me = parse_uuid(agent.lower()), _id_of(caller)
-    found: Identity | None = _BY_ID.first(pk=pk, caller=me) if pk else _BY_NAME.first(name=agent, caller=me)
+    found: Identity | None = _BY_ID.fetch_first(pk=pk, caller=me) if pk else _BY_NAME.fetch_first(name=agent, caller=me)
     if found is None or not _is_known(caller.actor, found):
         raise NotFound
     settings = endpoints.read(found, getattr(found, "endpoint", None))
@@ -116,7 +117,7 @@ def _refuse_reader(actor: Actor) -> None:
 
 def known(shown: Shown) -> Caller:
     found = authentication.authenticate(shown.token, audience=oauth.rest_resource())
-    return Caller(found.actor, tokens.parse(shown.token), oauth.rest_resource(), found.loaded.identity)
+    return Caller(found.actor, tokens.parse(shown.token), oauth.rest_resource(), found.loaded_facts.identity)
 
 
 def _id_of(caller: Caller | None) -> UUID:
@@ -136,7 +137,7 @@ def _task(visit: Visit, pk: UUID) -> Task | None:
     actor, agent = visit.actor, visit.agent
     if actor.is_person or actor.run_id is not None or actor.may("a2a.view_task"):
         return Task.objects.filter(agent=agent).visible_to(actor).filter(pk=pk).first()
-    found: Task | None = _THEIRS.first(task=pk, agent=agent.pk, identity=actor.id)
+    found: Task | None = _THEIRS.fetch_first(task=pk, agent=agent.pk, identity=actor.id)
     return found
 
 

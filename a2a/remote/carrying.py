@@ -23,7 +23,7 @@ from a2a.remote.troubles import NO_ROOM, Code, Trouble
 from a2a.remote.watching import eyes
 from a2a.wire.faults import Kind
 from a2a.writer import TaskEnded
-from mcp.threads import in_thread
+from common.executors import run_in_thread
 
 #: For a message that is just leaving when this ends: only its answer says what to go on with, or to cancel.
 GRACE = 5.0
@@ -76,7 +76,7 @@ class _Carrier:
         self._quiet.set()
 
     async def run(self) -> Carried:
-        while (standing := await in_thread(lambda: keeping.look(self._task_id, self._target))) is not None:
+        while (standing := await run_in_thread(lambda: keeping.look(self._task_id, self._target))) is not None:
             if standing.waits_for_caller and self._heard and not standing.unsure:
                 return Carried.WAITING
             try:
@@ -86,7 +86,7 @@ class _Carrier:
                 return Carried.ENDED
             except Trouble as trouble:
                 said = trouble
-                await in_thread(lambda: keeping.fail(self._task_id, said, check=self._check))  # noqa: B023 - done here
+                await run_in_thread(lambda: keeping.fail(self._task_id, said, check=self._check))  # noqa: B023 - done here
         return Carried.ENDED
 
     async def answered(self, seconds: float) -> None:
@@ -120,7 +120,7 @@ class _Carrier:
         if not standing.remote_task_id:
             said = "Gatehouse was interrupted while it sent the task on; nobody knows whether it arrived."
             raise Trouble(Code.LOST, f"{said} It is not sent twice: send a new task.")
-        await in_thread(lambda: keeping.let_be(self._task_id, check=self._check))
+        await run_in_thread(lambda: keeping.let_be(self._task_id, check=self._check))
 
     async def _send(self, client: Client, standing: Standing) -> None:
         for pause in (*pausing.AGAIN, None):
@@ -138,7 +138,7 @@ class _Carrier:
             interface = standing.interface or await finding.find(client, self._target)
             if self._without_streams:
                 interface = replace(interface, streaming=False)
-            await in_thread(lambda: keeping.intend(standing, interface, check=self._check))
+            await run_in_thread(lambda: keeping.intend(standing, interface, check=self._check))
             self._quiet.clear()
             try:
                 await self._exchange(client, standing, interface, guard)
@@ -181,7 +181,7 @@ class _Carrier:
             return
         finding.known.forget(self._target)
         if not trouble.sent:
-            await in_thread(lambda: keeping.stayed(self._task_id, position, check=self._check))
+            await run_in_thread(lambda: keeping.stayed(self._task_id, position, check=self._check))
             await self._after_refusal(client, standing, interface, trouble)
         elif not standing.remote_task_id:
             raise _lost(trouble) if trouble.code in UNKNOWN else trouble
@@ -255,7 +255,7 @@ class _Carrier:
 
     async def _relay(self, items: list[Item], *, answers: bool = False) -> After:
         task_id, check = self._task_id, self._check
-        after = await in_thread(lambda: relaying.relay(task_id, items, check=check, answers=answers))
+        after = await run_in_thread(lambda: relaying.relay(task_id, items, check=check, answers=answers))
         self._heard = True
         return after
 

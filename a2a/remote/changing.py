@@ -12,7 +12,7 @@ from a2a.remote import reading
 from a2a.remote.reading import Item
 from a2a.remote.troubles import LONGEST_SAID, Code
 from common.ids import uuid7
-from nhi.record import lines
+from nhi.audit import sanitization
 
 BACKWARDS = frozenset({TaskState.SUBMITTED})
 
@@ -80,4 +80,4 @@ def _words(said: Mapping[str, Any] | None, metadata: Mapping[str, Any] | None) -
     texts = [part["text"] for part in (said or {}).get("parts", []) if "text" in part]
     told = (metadata or {}).get("error_message")
     words = " ".join(texts) or (told if isinstance(told, str) else "")
-    return lines.line(words, LONGEST_SAID)
+    return sanitization.single_line(words, LONGEST_SAID)

@@ -16,11 +16,10 @@ from a2a.remote.target import Interface, Target
 from a2a.remote.troubles import Code, Trouble
 from a2a.wire import metadata
 from common import egress, strict_json
-from common.errors import TooLarge
-from mcp.upstream.bodies import Body, Sent
-from mcp.upstream.failing import kind_of, translated
-from mcp.upstream.sending import next_chunk, read
-from mcp.wire import jsonrpc, sse
+from common.egress.request_body import SentFlag, TrackedBody
+from common.errors import PayloadTooLarge
+from mcp.client.http_exchange import read_chunk, read_content_type, read_response, translate_errors
+from mcp.protocol import jsonrpc, sse
 
 REFUSAL_LIMIT, REFUSAL_SECONDS = 64 << 10, 2.0
 #: Without a byte, keep-alives among them: then nobody may be there any more, and the task is asked for.
@@ -41,26 +40,26 @@ class Client:
 
     async def ask(self, interface: Interface, call: Call) -> Item:
         """What was asked for, read."""
-        sent = Sent()
+        sent = SentFlag()
         async with troubles.within(self._target.timeout, sent):
             return _items(interface, call, await self._said(interface, call, sent))[0]
 
     async def stream(self, interface: Interface, call: Call) -> AsyncGenerator[list[Item], None]:
         """What comes, as it comes: all that one piece of the network brought is one step."""
-        sent = Sent()
+        sent = SentFlag()
         if interface.binding == "GRPC":
             async with aclosing(self._stream_rpc(interface, call, sent)) as told:
                 async for said in told:
                     yield _items(interface, call, said)
             return
         async with self._answered(interface, call, sent) as response:
-            if kind_of(response) in JSON_KINDS:
+            if read_content_type(response) in JSON_KINDS:
                 # An error, or an answer at once by who does not stream after all.
                 yield _items(interface, call, await _json(response, sent))
                 return
-            if kind_of(response) != STREAM:
+            if read_content_type(response) != STREAM:
                 raise _no_answer(response)
-            parser = sse.Parser(limits.EVENT)
+            parser = sse.EventStreamParser(limits.EVENT)
             async for chunk in self._chunks(response, sent):
                 items, trouble = _read_events(interface, call, parser, chunk)
                 if items:
@@ -70,9 +69,9 @@ class Client:
 
     async def card(self, url: str) -> dict[str, Any] | None:
         """The card at this place; None where there is none."""
-        async with troubles.within(self._target.timeout, Sent()):
-            with troubles.told(), translated(Sent()):
-                response = await egress.session().get(
+        async with troubles.within(self._target.timeout, SentFlag()):
+            with troubles.told(), translate_errors(SentFlag()):
+                response = await egress.open_session().get(
                     URL(url, encoded=True),
                     headers=self._headers(url, "" if self._target.version == "auto" else self._target.version, JSON),
                     timeout=TIMEOUT,
@@ -82,14 +81,14 @@ class Client:
                 if response.status in (404, 405, 410):
                     return None
                 await _require_success(response)
-                said = await _json(response, Sent())
+                said = await _json(response, SentFlag())
             finally:
                 response.close()
         if not isinstance(said, dict):
             raise Trouble(Code.INVALID_ANSWER, "The remote agent's card is no JSON object.")
         return said
 
-    async def _said(self, interface: Interface, call: Call, sent: Sent) -> Any:
+    async def _said(self, interface: Interface, call: Call, sent: SentFlag) -> Any:
         if interface.binding == "GRPC":
             from a2a.remote import over_grpc  # noqa: PLC0415 - a large library, which few agents are reached with
 
@@ -97,12 +96,12 @@ class Client:
         async with self._answered(interface, call, sent) as response:
             return await _json(response, sent)
 
-    def _stream_rpc(self, interface: Interface, call: Call, sent: Sent) -> AsyncGenerator[Any, None]:
+    def _stream_rpc(self, interface: Interface, call: Call, sent: SentFlag) -> AsyncGenerator[Any, None]:
         from a2a.remote import over_grpc  # noqa: PLC0415 - the same
 
         return over_grpc.stream(interface, call, self._metadata(interface), sent, lambda: self.idle)
 
-    async def _chunks(self, response: aiohttp.ClientResponse, sent: Sent) -> AsyncIterator[bytes]:
+    async def _chunks(self, response: aiohttp.ClientResponse, sent: SentFlag) -> AsyncIterator[bytes]:
         size = 0
         while chunk := await _chunk(response, sent, self.idle):
             size += len(chunk)
@@ -111,7 +110,9 @@ class Client:
             yield chunk
 
     @asynccontextmanager
-    async def _answered(self, interface: Interface, call: Call, sent: Sent) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def _answered(
+        self, interface: Interface, call: Call, sent: SentFlag
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
         async with troubles.within(self._target.timeout, sent):
             response = await self._asked(interface, call, sent)
         try:
@@ -121,11 +122,11 @@ class Client:
             # A connection is used for one exchange: one that was kept may be hung up just when the next one begins.
             response.close()
 
-    async def _asked(self, interface: Interface, call: Call, sent: Sent) -> aiohttp.ClientResponse:
+    async def _asked(self, interface: Interface, call: Call, sent: SentFlag) -> aiohttp.ClientResponse:
         accept = STREAM if call.streamed else JSON
-        body = None if call.body is None else Body(jsonrpc.encode(dict(call.body)), sent)
-        with troubles.told(), translated(sent):
-            return await egress.session().request(
+        body = None if call.body is None else TrackedBody(jsonrpc.encode(dict(call.body)), sent)
+        with troubles.told(), translate_errors(sent):
+            return await egress.open_session().request(
                 call.http, URL(call.url, encoded=True), data=body, timeout=TIMEOUT, allow_redirects=False,
                 headers=self._headers(call.url, interface.version, accept),
             )  # fmt: skip
@@ -166,35 +167,35 @@ async def _refusal(response: aiohttp.ClientResponse) -> Any:
     """What a refusal's body says, if it can be read soon: its status has said most."""
     try:
         async with asyncio.timeout(REFUSAL_SECONDS):
-            return strict_json.loads(await egress.read(response, REFUSAL_LIMIT))
-    except (strict_json.NotStrict, TooLarge, TimeoutError, aiohttp.ClientError, OSError):
+            return strict_json.loads(await egress.read_limited_body(response, REFUSAL_LIMIT))
+    except (strict_json.StrictJsonError, PayloadTooLarge, TimeoutError, aiohttp.ClientError, OSError):
         return None
 
 
-async def _json(response: aiohttp.ClientResponse, sent: Sent) -> Any:
-    if kind_of(response) not in JSON_KINDS:
+async def _json(response: aiohttp.ClientResponse, sent: SentFlag) -> Any:
+    if read_content_type(response) not in JSON_KINDS:
         raise _no_answer(response)
     with troubles.told():
-        raw = await read(response, limits.ANSWER, sent)
+        raw = await read_response(response, limits.ANSWER, sent)
     return _loads(raw)
 
 
 def _loads(raw: bytes) -> Any:
     try:
         return strict_json.loads(raw)
-    except strict_json.NotStrict as error:
+    except strict_json.StrictJsonError as error:
         said = f"The remote agent's answer cannot be read. {error}"
         raise Trouble(Code.INVALID_ANSWER, said, sent=True) from None
 
 
-async def _chunk(response: aiohttp.ClientResponse, sent: Sent, idle: float) -> bytes:
+async def _chunk(response: aiohttp.ClientResponse, sent: SentFlag, idle: float) -> bytes:
     with troubles.told():
         async with troubles.within(idle, sent):
-            return await next_chunk(response, sent)
+            return await read_chunk(response, sent)
 
 
 def _read_events(
-    interface: Interface, call: Call, parser: sse.Parser, chunk: bytes
+    interface: Interface, call: Call, parser: sse.EventStreamParser, chunk: bytes
 ) -> tuple[list[Item], Trouble | None]:
     """What became whole with this chunk, and what is wrong after that: what came before it counts."""
     items: list[Item] = []
@@ -207,7 +208,7 @@ def _read_events(
     return items, None
 
 
-def _of_event(interface: Interface, call: Call, event: sse.Event) -> list[Item]:
+def _of_event(interface: Interface, call: Call, event: sse.ServerSentEvent) -> list[Item]:
     said = _loads(event.data)
     if event.name == "error" and not (isinstance(said, Mapping) and "error" in said):
         raise troubles.of_error_body(said)
@@ -233,6 +234,6 @@ def _result(call: Call, said: Any) -> Any:
 
 
 def _no_answer(response: aiohttp.ClientResponse) -> Trouble:
-    kind = kind_of(response)[:100] or "nothing"
+    kind = read_content_type(response)[:100] or "nothing"
     said = f"The remote agent answered with {kind!r} where JSON or events were expected."
     return Trouble(Code.INVALID_ANSWER, said, sent=True)

@@ -9,19 +9,19 @@ from a2a.carriers import Carrier, Check
 from a2a.models import Runtime, Task
 from a2a.remote import carrying, forwarding
 from a2a.remote.target import Binding, Credential, Target, Version
-from mcp.threads import in_thread
+from common.executors import run_in_thread
 
 AUTHORIZATION = "Authorization"
 
 
 async def carry(task_id: UUID, check: Check) -> None:
     """Until it has ended or waits for its caller: then it is taken up again once that has said more."""
-    target = await in_thread(lambda: target_of(Task.objects.select_related("runtime").get(pk=task_id)))
+    target = await run_in_thread(lambda: target_of(Task.objects.select_related("runtime").get(pk=task_id)))
     await carrying.carry(task_id=task_id, target=target, check=check)
 
 
 async def forward_cancel(task: Task) -> None:
-    target = await in_thread(lambda: target_of(Task.objects.select_related("runtime").get(pk=task.pk)))
+    target = await run_in_thread(lambda: target_of(Task.objects.select_related("runtime").get(pk=task.pk)))
     await forwarding.forward_cancel(task_id=task.pk, target=target)
 
 

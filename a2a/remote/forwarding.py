@@ -10,10 +10,10 @@ from a2a.remote.client import Client
 from a2a.remote.target import Target
 from a2a.remote.troubles import Trouble
 from a2a.wire.faults import Kind
+from common.executors import run_in_thread
 from common.ids import uuid7
-from mcp.threads import in_thread
 from nhi.actors import SYSTEM
-from nhi.record import events
+from nhi.audit import events
 
 #: There is nothing to end there any more.
 NAMELESS = "It ended here while it was being sent on, before the remote agent had said what it is called there."
@@ -22,16 +22,16 @@ ENDED_THERE = frozenset({Kind.TASK_NOT_CANCELABLE, Kind.TASK_NOT_FOUND, Kind.NOT
 
 async def forward_cancel(*, task_id: UUID, target: Target) -> bool:
     """Whether the remote agent was told. Nothing is done for a task that is open here, over there, or told already."""
-    row = await in_thread(lambda: _owed(task_id))
+    row = await run_in_thread(lambda: _owed(task_id))
     if row is None:
         return False
     if not row.remote_task_id:
-        await in_thread(lambda: _settle(task_id, told=False, why=NAMELESS))
+        await run_in_thread(lambda: _settle(task_id, told=False, why=NAMELESS))
         return False
     trouble = await _tell(row, target)
     ended_there = trouble is not None and trouble.kind in ENDED_THERE
     told = trouble is None or ended_there
-    await in_thread(lambda: _settle(task_id, told=told, why=trouble.operator if trouble else ""))
+    await run_in_thread(lambda: _settle(task_id, told=told, why=trouble.operator if trouble else ""))
     return told
 
 

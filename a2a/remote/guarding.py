@@ -4,9 +4,9 @@ from types import TracebackType
 
 from a2a.remote.troubles import Code, Trouble
 from a2a.wire.faults import Kind
-from mcp import breakers
-from mcp.breakers import BreakerOpen, Passage
-from mcp.threads import in_thread
+from common.executors import run_in_thread
+from mcp.limits import breakers
+from mcp.limits.breakers import BreakerOpen, GuardedCall
 
 THRESHOLD, RECOVERY_SECONDS = 5, 30
 #: Faults of the place, and not of what it was sent.
@@ -18,12 +18,12 @@ class Guard:
 
     def __init__(self, place: str) -> None:
         self._name = f"a2a {place}"
-        self._passage: Passage | None = None
+        self._passage: GuardedCall | None = None
 
     async def __aenter__(self) -> "Guard":
         try:
-            self._passage = await in_thread(
-                lambda: breakers.enter(self._name, threshold=THRESHOLD, recovery_timeout=RECOVERY_SECONDS)
+            self._passage = await run_in_thread(
+                lambda: breakers.admit_call(self._name, threshold=THRESHOLD, recovery_timeout=RECOVERY_SECONDS)
             )
         except BreakerOpen as open_one:
             wait = float(open_one.details["retry_after"])
@@ -34,7 +34,7 @@ class Guard:
         """It answered; how long it goes on is of no interest here."""
         passage, self._passage = self._passage, None
         if passage is not None:
-            await in_thread(passage.went_well)
+            await run_in_thread(passage.succeed)
 
     async def __aexit__(
         self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
@@ -45,6 +45,6 @@ class Guard:
         if isinstance(error, Trouble):
             found = error
             faulty = found.code in FAULTS and found.kind != Kind.LIMITED
-            await in_thread(lambda: passage.failed(found.code) if faulty else passage.went_well())
+            await run_in_thread(lambda: passage.fail(found.code) if faulty else passage.succeed())
         else:
-            await in_thread(passage.given_up)
+            await run_in_thread(passage.abandon)

@@ -16,10 +16,10 @@ from a2a.models import RemoteTask, Task, TaskMessage
 from a2a.remote.target import Interface, Target
 from a2a.remote.troubles import Trouble
 from a2a.writer import TaskEnded
-from common import clock
+from common.db import clock
 from common.ids import uuid7
 from nhi.actors import SYSTEM
-from nhi.record import events
+from nhi.audit import events
 
 #: What belongs to our side alone: the remote agent has ids of its own.
 OURS = frozenset({"taskId", "contextId", "referenceTaskIds"})
@@ -94,7 +94,7 @@ def intend(standing: Standing, interface: Interface, *, check: Check | None) -> 
         if row.leaving is not None or row.arrived >= standing.next.position:
             raise Elsewhere(f"The {task} is being sent on by another process.")
         _keep_interface(row, interface)
-        row.leaving, row.left_at = standing.next.position, clock.moment(task.now)  # type: ignore[attr-defined]  # annotated
+        row.leaving, row.left_at = standing.next.position, clock.parse_database_time(task.now)  # type: ignore[attr-defined]  # annotated
         row.save()
 
 

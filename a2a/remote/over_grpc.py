@@ -20,8 +20,8 @@ from a2a.wire.metadata import DETAILS
 from a2a.wire.protobuf import Rpc
 from a2a.wire.v03 import protobuf as old
 from a2a.wire.v1 import protobuf as new
-from common.egress import EgressBlocked, rpc
-from mcp.upstream.bodies import Sent
+from common.egress import EgressBlocked, grpc_channels
+from common.egress.request_body import SentFlag
 
 Metadata = Sequence[tuple[str, str]]
 RPCS = {(one.version, one.operation): one for one in (*new.RPCS, *old.RPCS)}
@@ -41,7 +41,7 @@ BROKEN = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED})
 TOO_LARGE = "message larger than max"
 
 
-async def ask(interface: Interface, call: Call, metadata: Metadata, sent: Sent) -> Any:
+async def ask(interface: Interface, call: Call, metadata: Metadata, sent: SentFlag) -> Any:
     async with _opened(interface, call, limits.ANSWER, sent) as (channel, method, body):
         with _told():
             raw = await channel.unary_unary(method.path, None, None)(body, metadata=metadata)
@@ -49,7 +49,7 @@ async def ask(interface: Interface, call: Call, metadata: Metadata, sent: Sent) 
 
 
 async def stream(
-    interface: Interface, call: Call, metadata: Metadata, sent: Sent, idle: Callable[[], float]
+    interface: Interface, call: Call, metadata: Metadata, sent: SentFlag, idle: Callable[[], float]
 ) -> AsyncGenerator[Any, None]:
     """`idle` says how long may be waited for the next."""
     async with _opened(interface, call, limits.EVENT, sent) as (channel, method, body):
@@ -68,15 +68,17 @@ async def stream(
 
 @asynccontextmanager
 async def _opened(
-    interface: Interface, call: Call, largest: int, sent: Sent
+    interface: Interface, call: Call, largest: int, sent: SentFlag
 ) -> AsyncIterator[tuple[grpc.aio.Channel, Rpc, bytes]]:
     """A connection is used for one exchange."""
     method = RPCS[interface.version, METHODS["1.0", call.verb]]
     body = _written(method, call)
     async with AsyncExitStack() as stack:
         with _connected():
-            channel = await stack.enter_async_context(rpc.channel(interface.url, largest=largest))
-        sent.yes = True
+            channel = await stack.enter_async_context(
+                grpc_channels.open_channel(interface.url, max_message_bytes=largest)
+            )
+        sent.is_set = True
         yield channel, method, body
 
 
@@ -98,7 +100,7 @@ def _connected() -> Iterator[None]:
         raise Trouble(Code.UNREACHABLE, said, passing=True) from error
 
 
-async def _next(coming: AsyncIterator[bytes], idle: float, sent: Sent) -> bytes | None:
+async def _next(coming: AsyncIterator[bytes], idle: float, sent: SentFlag) -> bytes | None:
     async with troubles.within(idle, sent):
         with _told():
             return await anext(coming, None)

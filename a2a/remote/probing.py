@@ -16,10 +16,10 @@ from a2a.remote.finding import Card
 from a2a.remote.target import Interface, Target
 from a2a.remote.troubles import Code, Trouble
 from a2a.wire.faults import Kind
+from common.egress.request_body import SentFlag
 from common.ids import uuid7
 from common.redaction.redactor import Redactor
-from mcp.upstream.bodies import Sent
-from nhi.record import lines
+from nhi.audit import sanitization
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class Probe:
         except Trouble as found:
             trouble = found
         except TimeoutError:
-            trouble = troubles.late(seconds, Sent())
+            trouble = troubles.late(seconds, SentFlag())
         except Exception as error:
             # By its kind alone: the words of another machine may hold what it was shown.
             log.error("a remote agent could not be tested", extra={"error": type(error).__name__})
@@ -112,10 +112,10 @@ class Probe:
 
     def _name(self, card: Card | None) -> str:
         said: Any = card.says.get("name") if card is not None else None
-        return self.redactor.text(lines.line(said, LONGEST_NAME)) if isinstance(said, str) else ""
+        return self.redactor.redact_text(sanitization.single_line(said, LONGEST_NAME)) if isinstance(said, str) else ""
 
     def _passed(self, step: TestStep, said: str) -> None:
-        self.steps.append(Step(step, True, self.redactor.text(said)))
+        self.steps.append(Step(step, True, self.redactor.redact_text(said)))
 
     @property
     def _way(self) -> str:
@@ -124,12 +124,12 @@ class Probe:
 
     @property
     def _url(self) -> str:
-        return self.redactor.text(finding.shown(self.interface.url)) if self.interface is not None else ""
+        return self.redactor.redact_text(finding.shown(self.interface.url)) if self.interface is not None else ""
 
     def found(self, trouble: Trouble | None) -> Report:
         outcome = self._outcome(trouble)
         shown = self._shown(outcome)
-        said = self.redactor.text(self._said(outcome, shown, trouble))
+        said = self.redactor.redact_text(self._said(outcome, shown, trouble))
         last = f"It knows no task that nobody has. {TAKEN[shown]}" if outcome == Tested.WORKS else said
         steps = (*self.steps, Step(self._step(), outcome == Tested.WORKS, last))
         advice = judging.advice(outcome, shown)

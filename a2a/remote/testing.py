@@ -11,14 +11,14 @@ from a2a.models import Runtime
 from a2a.remote import errands, troubles
 from a2a.remote.probing import Probe, Report
 from common import crypto
+from common.egress.request_body import SentFlag
 from common.errors import Conflict
+from common.executors import background_loop
 from common.redaction import redact_text
 from common.redaction.redactor import Redactor
-from mcp.threads import loop
-from mcp.upstream.bodies import Sent
 from nhi.actors import Actor
+from nhi.audit import events
 from nhi.models import Identity
-from nhi.record import events
 
 DOING = "test the server behind an agent"
 #: Over all that is asked of it.
@@ -76,14 +76,14 @@ def _remote(identity: Identity) -> Runtime:
 def _met(runtime: Runtime) -> Report:
     try:
         target, secret = errands.target_behind(runtime), runtimes.credential(runtime)
-    except crypto.Unreadable:
+    except crypto.UnsealError:
         raise Conflict("The credential cannot be decrypted any more. Set it again.") from None
     known = {secret, target.credential.value} if target.credential else set()
-    probe = Probe(target, Redactor(known=frozenset(known)))
+    probe = Probe(target, Redactor(secret_values=frozenset(known)))
     try:
-        return loop.run(probe.run(SECONDS), timeout=SECONDS + 1)
+        return background_loop.run(probe.run(SECONDS), timeout=SECONDS + 1)
     except TimeoutError:
-        return probe.found(troubles.late(SECONDS, Sent()))
+        return probe.found(troubles.late(SECONDS, SentFlag()))
 
 
 def _record(actor: Actor, identity: Identity, runtime: Runtime, report: Report) -> None:

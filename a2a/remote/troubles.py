@@ -11,9 +11,9 @@ import aiohttp
 from a2a.wire.faults import Kind
 from a2a.wire.v03 import errors
 from common.egress import EgressBlocked
-from mcp.faults import FaultCode, UpstreamFault
-from mcp.upstream.bodies import Sent
-from nhi.record import lines
+from common.egress.request_body import SentFlag
+from mcp.protocol.errors import FaultCode, UpstreamFault
+from nhi.audit import sanitization
 
 #: What is kept of the words of a remote agent.
 LONGEST_SAID = 500
@@ -190,17 +190,17 @@ def _words(said: Any) -> str:
     """What it said to it. Data of another machine's: on one line, without what could pass for ours."""
     held = said.get("error") if isinstance(said, Mapping) and isinstance(said.get("error"), Mapping) else said
     words = held.get("message") if isinstance(held, Mapping) else None
-    line = lines.line(words, LONGEST_SAID) if isinstance(words, str) else ""
+    line = sanitization.single_line(words, LONGEST_SAID) if isinstance(words, str) else ""
     return f" It said: {line}" if line else ""
 
 
-def late(seconds: float, sent: Sent) -> Trouble:
+def late(seconds: float, sent: SentFlag) -> Trouble:
     said = f"The remote agent did not answer within {seconds:g} s."
-    return Trouble(Code.TIMEOUT, said, sent=sent.yes, passing=True)
+    return Trouble(Code.TIMEOUT, said, sent=sent.is_set, passing=True)
 
 
 @contextlib.asynccontextmanager
-async def within(seconds: float | None, sent: Sent) -> AsyncIterator[None]:
+async def within(seconds: float | None, sent: SentFlag) -> AsyncIterator[None]:
     """An absolute deadline: bytes that trickle in do not move it."""
     try:
         async with asyncio.timeout(seconds):

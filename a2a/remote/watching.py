@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from django.db import Error
 
 from a2a.models import Task
-from mcp.threads import in_thread
+from common.executors import run_in_thread
 
 log = logging.getLogger(__name__)
 LOOK_EVERY = 0.5
@@ -40,7 +40,7 @@ class Eyes:
         while True:
             await asyncio.sleep(LOOK_EVERY)
             wanted = [pk for pk, ended in self._ended.items() if not ended.is_set()]
-            for pk in await in_thread(lambda: _over(wanted)):  # noqa: B023 - done before the next turn
+            for pk in await run_in_thread(lambda: _over(wanted)):  # noqa: B023 - done before the next turn
                 if pk in self._ended:
                     self._ended[pk].set()
 

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from common import canonical
+from common import canonical_json
 
 ALGORITHM, CURVE = "ES256", "P-256"
 #: The order of the curve's group: a private key is a number below it.
@@ -51,13 +51,13 @@ def payloads(card: dict[str, Any], read_as: dict[str, Any]) -> list[bytes]:
     A2A signs the canonical JSON, but clients differ in what they leave out of it first. Some take the card as it came.
     The official SDK reads it as a 1.0 card (`read_as`) and drops whatever is empty, at every depth.
     """
-    as_it_is, reduced = canonical.encode(card), canonical.encode(_without_empty(read_as))
+    as_it_is, reduced = canonical_json.encode(card), canonical_json.encode(_without_empty(read_as))
     return [as_it_is] if as_it_is == reduced else [as_it_is, reduced]
 
 
 def is_signable(card: dict[str, Any]) -> bool:
     """Text beyond ASCII is escaped by some clients and left as it is by others: no signature fits both."""
-    return canonical.encode(card).isascii()
+    return canonical_json.encode(card).isascii()
 
 
 def _without_empty(value: Any) -> Any:

@@ -11,16 +11,20 @@ REASON = "A measurement"
 
 
 def make(server: str, url: str, limits: dict[str, Any]) -> dict[str, str]:
-    from mcp import budgets, definitions, servers
+    from mcp.limits import budgets
     from mcp.models import Tool
-    from nhi import credentials, grants, identities
+    from mcp.servers import lifecycle
+    from mcp.tools import definitions
+    from nhi.access import grants
     from nhi.actors import person
     from nhi.choices import Kind
+    from nhi.credentials import credentials
+    from nhi.identities import identities
     from nhi.models import User
 
     mara = User.objects.get(username="mara")
     admin = person(mara)
-    made = servers.create(actor=admin, name=server, owner=mara, given={"transport": "http", "base_url": url})
+    made = lifecycle.create(actor=admin, name=server, owner=mara, configuration={"transport": "http", "base_url": url})
     tool = Tool.objects.select_related("identity", "current").get(server=made)
     assert tool.current is not None, "The server was met and has listed it."
     definitions.approve(actor=admin, tool=tool, definition_hash=tool.current.hash, reason=REASON)

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 
 from benchmarks.calls.load import MARK
-from common import leash
+from common.process import parent_death
 from tests.services.house import PLAIN, ROOT
 from tests.services.postgresql import free_port
 
@@ -132,7 +132,7 @@ def rss(pids: list[int]) -> float:
 
 @contextmanager
 def load() -> Iterator[Load]:
-    command = leash.command([sys.executable, "-m", "benchmarks.calls.load"])
+    command = parent_death.build_command([sys.executable, "-m", "benchmarks.calls.load"])
     process = subprocess.Popen(command, cwd=ROOT, env=plain(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with ended(process):
         yield Load(process)
@@ -145,7 +145,7 @@ def web(application: str, count: int, environ: Mapping[str, str], log: Path) -> 
     processes = []
     try:
         for port in ports:
-            command = leash.command([*UVICORN, "--port", str(port), application])
+            command = parent_death.build_command([*UVICORN, "--port", str(port), application])
             with log.open("ab") as output:
                 processes.append(
                     subprocess.Popen(command, cwd=ROOT, env={**plain(), **environ}, stdout=output, stderr=output)

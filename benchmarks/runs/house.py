@@ -14,7 +14,7 @@ import psutil
 from benchmarks.calls.database import Database
 from benchmarks.calls.processes import ended, plain
 from benchmarks.runs.programs import AT_ONCE, Programs
-from common import leash
+from common.process import parent_death
 from config.launcher.plan import CELERY, CONTROL, RUNS
 from tests.nhi.load.webs import KEYS
 from tests.services import valkey
@@ -77,14 +77,14 @@ class House:
     def process(self, name: str, argv: Sequence[str], **environ: str) -> Iterator[int]:
         with (self.data / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
-                leash.command([*argv]), cwd=ROOT, env={**self.environ, **environ}, stdout=log, stderr=log
+                parent_death.build_command([*argv]), cwd=ROOT, env={**self.environ, **environ}, stdout=log, stderr=log
             )
         with ended(process):
             yield process.pid
 
     @contextmanager
     def driver(self, **environ: str) -> Iterator[Driver]:
-        argv = leash.command([sys.executable, "-m", "benchmarks.runs.driver", str(self.programs.place)])
+        argv = parent_death.build_command([sys.executable, "-m", "benchmarks.runs.driver", str(self.programs.place)])
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         process = subprocess.Popen(argv, cwd=ROOT, env={**self.environ, **environ}, **pipes)
         with ended(process):

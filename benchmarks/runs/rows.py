@@ -3,10 +3,12 @@
 from uuid import UUID
 
 from benchmarks.runs.programs import AT_ONCE, RESTING, SECONDS, Programs
-from nhi import actors, identities, people
+from nhi import actors
 from nhi.actors import SYSTEM
 from nhi.choices import Kind
+from nhi.identities import identities
 from nhi.models import User
+from nhi.people import people
 from supervisor import agents
 from supervisor.access import Caller
 from supervisor.models import Agent, ExecutionResult

@@ -16,7 +16,7 @@ from benchmarks.calls.database import Database
 from benchmarks.calls.processes import ended, plain, wait_for
 from benchmarks.tasks import making
 from benchmarks.tasks.making import INBOX, NOWHERE
-from common import leash
+from common.process import parent_death
 from config.launcher.plan import CELERY
 from tests.nhi.load.webs import KEYS, Webs
 from tests.services import peers, valkey
@@ -68,7 +68,7 @@ class House:
     def process(self, name: str, argv: Sequence[str], environ: Mapping[str, str] | None = None) -> Iterator[int]:
         own = self.webs.environ if environ is None else environ
         with (self.data / f"{name}.log").open("ab") as log:
-            process = subprocess.Popen(leash.command([*argv]), cwd=ROOT, env=own, stdout=log, stderr=log)
+            process = subprocess.Popen(parent_death.build_command([*argv]), cwd=ROOT, env=own, stdout=log, stderr=log)
         with ended(process):
             yield process.pid
 
@@ -158,7 +158,7 @@ def _url(database: Database) -> str:
 def driver(gate: House, module: str) -> Iterator["subprocess.Popen[str]"]:
     """A process that answers each line of its input with one."""
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    argv = leash.command([sys.executable, "-m", module])
+    argv = parent_death.build_command([sys.executable, "-m", module])
     process = subprocess.Popen(argv, cwd=ROOT, env=gate.bare, **pipes)
     with ended(process):
         yield process

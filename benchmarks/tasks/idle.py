@@ -31,9 +31,9 @@ def do_nothing(**_: Any) -> None:
 
 async def carry(task_id: UUID, check: "Callable[[Task], None]") -> None:
     """`check` is asked under the lock of the row, as whoever relays a server's answer asks it."""
-    from mcp.threads import in_thread
+    from common.executors import run_in_thread
 
-    await in_thread(lambda: complete(task_id, check))
+    await run_in_thread(lambda: complete(task_id, check))
 
 
 async def forward_cancel(_task: Any) -> None:

@@ -15,9 +15,11 @@ NOWHERE = "127.0.0.1:9"
 
 def make() -> dict[str, dict[str, str]]:
     from a2a import runtimes
-    from nhi import credentials, grants, identities
+    from nhi.access import grants
     from nhi.actors import SYSTEM
     from nhi.choices import Kind, PermissionType
+    from nhi.credentials import credentials
+    from nhi.identities import identities
     from nhi.models import Identity, User
 
     mara = User.objects.get(username="mara")

@@ -20,8 +20,8 @@ REDOC_STYLES = (
 @functools.cache
 def described() -> bytes:
     """One description a process: it does not change while the code runs."""
-    made: Any = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]  # the framework's
-    return OpenApiJsonRenderer().render(made, renderer_context={})
+    document: Any = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]  # the framework's
+    return OpenApiJsonRenderer().render(document, renderer_context={})
 
 
 @require_safe

@@ -13,7 +13,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 
 from common import context
-from common.errors import FieldError, GatehouseError, Invalid, NotFound, TooLarge
+from common.errors import FieldError, GatehouseError, InvalidInput, NotFound, PayloadTooLarge
 
 log = logging.getLogger(__name__)
 
@@ -62,21 +62,21 @@ SAYS = {
 }
 
 
-def handle(error: Exception, where: dict[str, Any]) -> Response:
+def handle(error: Exception, handler_context: dict[str, Any]) -> Response:
     """The framework's exception handler: whatever was raised, one envelope, and no trace of ours in it."""
-    known, answer, reason = understood(error)
-    response = Response(body(known, answer, reason), status=answer.status)
+    gatehouse_error, answer, reason = understood(error)
+    response = Response(body(gatehouse_error, answer, reason), status=answer.status)
     if answer.status == 401:
-        response["WWW-Authenticate"] = where["view"].get_authenticate_header(where["request"])
-    if retry_after := known.details.get("retry_after"):
+        response["WWW-Authenticate"] = handler_context["view"].get_authenticate_header(handler_context["request"])
+    if retry_after := gatehouse_error.details.get("retry_after"):
         response["Retry-After"] = str(retry_after)
     return response
 
 
 def plain(error: GatehouseError) -> PlainResponse:
     """The same envelope where no view of the API answers."""
-    known, answer, reason = understood(error)
-    return PlainResponse(body(known, answer, reason), status=answer.status)
+    gatehouse_error, answer, reason = understood(error)
+    return PlainResponse(body(gatehouse_error, answer, reason), status=answer.status)
 
 
 def understood(error: Exception) -> tuple[GatehouseError, Answer, str]:
@@ -95,8 +95,8 @@ def understood(error: Exception) -> tuple[GatehouseError, Answer, str]:
 
 
 def answer_for(kind: type[GatehouseError]) -> Answer:
-    for above in kind.__mro__:
-        code = above.__dict__.get("code")
+    for base in kind.__mro__:
+        code = base.__dict__.get("code")
         if code in ANSWERS:
             return ANSWERS[code]
     return INTERNAL
@@ -114,7 +114,7 @@ def answer_to(code: str) -> Answer:
 
 
 def body(error: GatehouseError, answer: Answer, reason: str) -> dict[str, Any]:
-    fields = [{"field": one.field, "message": one.message} for one in error.fields]
+    fields = [{"field": field_error.field, "message": field_error.message} for field_error in error.fields]
     return {
         "error_code": answer.error_code,
         "message": error.message,
@@ -123,31 +123,37 @@ def body(error: GatehouseError, answer: Answer, reason: str) -> dict[str, Any]:
     }
 
 
-def invalid(detail: Any) -> Invalid:
+def invalid(detail: Any) -> InvalidInput:
     """The framework's tree of problems as ours: a dotted field name for each, all of them said at once."""
-    found = _flat(detail, "")
-    first = found[0]
-    more = f" And {len(found) - 1} more." if len(found) > 1 else ""
-    place = f"{first.field}: " if first.field else ""
-    return Invalid(f"{place}{first.message}{more}", fields=found)
+    field_errors = _flat(detail, "")
+    first = field_errors[0]
+    more = f" And {len(field_errors) - 1} more." if len(field_errors) > 1 else ""
+    prefix = f"{first.field}: " if first.field else ""
+    return InvalidInput(f"{prefix}{first.message}{more}", fields=field_errors)
 
 
-def _flat(detail: Any, place: str) -> list[FieldError]:
+def _flat(detail: Any, field_name: str) -> list[FieldError]:
     if isinstance(detail, dict):
-        return [one for name, inner in detail.items() for one in _flat(inner, _below(place, str(name)))]
+        return [
+            field_error for name, inner in detail.items() for field_error in _flat(inner, _below(field_name, str(name)))
+        ]
     if isinstance(detail, list):
-        return [one for inner in detail for one in _flat(inner, place)]
-    return [FieldError(place, str(detail))]
+        return [field_error for inner in detail for field_error in _flat(inner, field_name)]
+    return [FieldError(field_name, str(detail))]
 
 
-def _below(place: str, name: str) -> str:
+def _below(field_name: str, name: str) -> str:
     if name == "non_field_errors":
-        return place
-    return f"{place}.{name}" if place else name
+        return field_name
+    return f"{field_name}.{name}" if field_name else name
 
 
 def _suspicious(error: SuspiciousOperation) -> GatehouseError:
-    return TooLarge(1024 * 1024) if isinstance(error, RequestDataTooBig) else Invalid("The request is malformed.")
+    return (
+        PayloadTooLarge(1024 * 1024)
+        if isinstance(error, RequestDataTooBig)
+        else InvalidInput("The request is malformed.")
+    )
 
 
 def _framework(error: exceptions.APIException) -> tuple[GatehouseError, Answer, str]:
@@ -163,7 +169,7 @@ def _framework(error: exceptions.APIException) -> tuple[GatehouseError, Answer, 
 def _ours(error: Exception) -> tuple[GatehouseError, Answer, str]:
     if isinstance(error, OperationalError | InterfaceError):
         log.warning("the database is away", exc_info=error)
-        said = "The database cannot be reached, so nothing was done."
-        return GatehouseError(said), Answer("InternalError", 503), "database_unavailable"
+        message = "The database cannot be reached, so nothing was done."
+        return GatehouseError(message), Answer("InternalError", 503), "database_unavailable"
     log.error("unexpected", exc_info=error)
     return GatehouseError("Something went wrong here. Name the request id when you report it."), INTERNAL, "unexpected"

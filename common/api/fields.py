@@ -67,10 +67,10 @@ class Identifier(serializers.UUIDField):
     default_error_messages = {"invalid": "Give a UUID."}
 
     def to_internal_value(self, data: Any) -> UUID:
-        read = parse_uuid(data) if isinstance(data, str) else None
-        if read is None:
+        parsed = parse_uuid(data) if isinstance(data, str) else None
+        if parsed is None:
             self.fail("invalid")
-        return read
+        return parsed
 
 
 class Moment(serializers.DateTimeField):
@@ -82,10 +82,10 @@ class Moment(serializers.DateTimeField):
         super().__init__(**{"default_timezone": UTC, **options})
 
     def to_internal_value(self, value: Any) -> datetime:
-        read = _moment(value)
-        if read is None:
+        parsed = _moment(value)
+        if parsed is None:
             self.fail("invalid")
-        return read
+        return parsed
 
 
 class QueryMoment(Moment):
@@ -124,7 +124,7 @@ class Identifiers(serializers.ListField):
 
 def _moment(value: Any) -> datetime | None:
     try:
-        read = parse_datetime(value) if isinstance(value, str) else None
-        return read.astimezone(UTC) if read is not None and read.tzinfo is not None else None
+        parsed = parse_datetime(value) if isinstance(value, str) else None
+        return parsed.astimezone(UTC) if parsed is not None and parsed.tzinfo is not None else None
     except (ValueError, OverflowError):
         return None

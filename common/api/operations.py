@@ -15,7 +15,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from common.api import pages
+from common.api import pagination
 from common.api.shapes import Filters, Input, Nothing, Shape
 
 Handler = Callable[..., Any]
@@ -84,20 +84,20 @@ def operation(
     `filters` is for DELETE: a body there means nothing to HTTP, and may get lost on its way."""
 
     def mark(method: Handler) -> Handler:
-        summary, description = said(method)
+        summary, description = split_docstring(method)
         declared = Operation(
             name, summary, description, gives, takes, partial, filters, "", "", status, needs, refusals, reads,
             proof=proof,
         )  # fmt: skip
 
         def answer(view: Any, request: Request) -> Response:
-            given = () if takes is None else (read(takes, request.data, partial=partial),)
+            arguments = () if takes is None else (read(takes, request.data, partial=partial),)
             if filters is not None:
-                given = (read(filters, request.query_params.dict()),)
+                arguments = (read(filters, request.query_params.dict()),)
             if takes is None and request.method in MAY_SEND:
                 # A key that is not known is refused, also by who knows none.
                 read(Nothing, request.data)
-            return Response(gives(method(view, *given)).data, status=status)
+            return Response(gives(method(view, *arguments)).data, status=status)
 
         return _handler(method, declared, answer)
 
@@ -106,30 +106,30 @@ def operation(
 
 def listing(
     *,
-    of: type[Shape],
+    gives: type[Shape],
     filters: type[Filters] = Filters,
     needs: str = "",
     paged: Literal["offset", "cursor"] = "offset",
-    at: str = "at",
+    time_column: str = "at",
     key: str = "",
     name: str = "",
 ) -> Callable[[Handler], Handler]:
     """A GET whose method returns a queryset, or `Counted`; it is given what the query's filters said. A cursor goes by
-    `at`.
+    `time_column`.
 
     The rows stand under `key`, or under the path's last segment."""
-    turn = pages.by_offset if paged == "offset" else partial(pages.by_cursor, column=at)
+    paginate = pagination.by_offset if paged == "offset" else partial(pagination.by_cursor, column=time_column)
 
     def mark(method: Handler) -> Handler:
-        summary, description = said(method)
+        summary, description = split_docstring(method)
         declared = Operation(
-            name, summary, description, of, filters=filters, paged=paged, key=key, needs=needs, refusals=(400,)
+            name, summary, description, gives, filters=filters, paged=paged, key=key, needs=needs, refusals=(400,)
         )  # fmt: skip
 
         def answer(view: Any, request: Request) -> Response:
             query = request.query_params.dict()
             rows = method(view, read(filters, query))
-            return Response(turn(rows, query, of, key or pages.key_of(request.path)))
+            return Response(paginate(rows, query, gives, key or pagination.key_of(request.path)))
 
         return _handler(method, declared, answer)
 
@@ -142,14 +142,14 @@ def reading(
     """A GET of one thing of which the query says more; it is given that, and gives an object or a whole response."""
 
     def mark(method: Handler) -> Handler:
-        summary, description = said(method)
+        summary, description = split_docstring(method)
         declared = Operation(
             "", summary, description, gives, filters=filters, refusals=(400, *refusals), media=media
         )  # fmt: skip
 
         def answer(view: Any, request: Request) -> HttpResponseBase:
-            found = method(view, read(filters, request.query_params.dict()))
-            return found if isinstance(found, HttpResponseBase) else Response(gives(found).data)
+            result = method(view, read(filters, request.query_params.dict()))
+            return result if isinstance(result, HttpResponseBase) else Response(gives(result).data)
 
         return _handler(method, declared, answer)
 
@@ -167,7 +167,7 @@ def answering(
     """A verb that reads its body itself, since who may know of it comes first, and gives a whole response."""
 
     def mark(method: Handler) -> Handler:
-        summary, description = said(method)
+        summary, description = split_docstring(method)
         declared = Operation(
             name, summary, description, gives, takes, refusals=refusals, also=tuple(also.items())
         )  # fmt: skip
@@ -178,17 +178,17 @@ def answering(
 
 def of_handler(handler: Any) -> Operation | None:
     """The declaration of a view's method, if it has one."""
-    found = getattr(handler, "operation", None)
-    return found if isinstance(found, Operation) else None
+    declared = getattr(handler, "operation", None)
+    return declared if isinstance(declared, Operation) else None
 
 
-def read(kind: type[serializers.Serializer[Any]], data: Any, *, partial: bool = False) -> dict[str, Any]:
-    given = kind(data=data, partial=partial)
-    given.is_valid(raise_exception=True)
-    return dict(given.validated_data)
+def read(serializer_class: type[serializers.Serializer[Any]], data: Any, *, partial: bool = False) -> dict[str, Any]:
+    serializer = serializer_class(data=data, partial=partial)
+    serializer.is_valid(raise_exception=True)
+    return dict(serializer.validated_data)
 
 
-def said(method: Handler) -> tuple[str, str]:
+def split_docstring(method: Handler) -> tuple[str, str]:
     summary, _, description = cleandoc(method.__doc__ or "").partition("\n")
     return summary.rstrip("."), description.strip()
 

@@ -6,7 +6,7 @@ from typing import IO, Any
 from rest_framework.parsers import BaseParser
 
 from common import strict_json
-from common.errors import Invalid, TooLarge
+from common.errors import InvalidInput, PayloadTooLarge
 
 LIMIT = 1024 * 1024
 
@@ -26,14 +26,14 @@ class StrictJSONParser(BaseParser):
             return {}
         try:
             return strict_json.loads(raw)
-        except strict_json.NotStrict as error:
-            raise Invalid(str(error), details={"reason": "bad_json"}) from error
+        except strict_json.StrictJsonError as error:
+            raise InvalidInput(str(error), details={"reason": "bad_json"}) from error
 
 
 def read(stream: IO[bytes]) -> bytes:
     raw = stream.read(LIMIT + 1)
     if len(raw) > LIMIT:
-        raise TooLarge(LIMIT)
+        raise PayloadTooLarge(LIMIT)
     return raw
 
 
@@ -41,4 +41,4 @@ def _check_charset(media_type: str) -> None:
     for parameter in media_type.lower().split(";")[1:]:
         name, _, value = parameter.strip().partition("=")
         if name == "charset" and value.strip('"') not in {"utf-8", "utf8"}:
-            raise Invalid("JSON is sent as UTF-8.", details={"reason": "bad_json"})
+            raise InvalidInput("JSON is sent as UTF-8.", details={"reason": "bad_json"})

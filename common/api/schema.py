@@ -7,7 +7,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import build_media_type_object
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 
-from common.api import pages
+from common.api import pagination
 from common.api.operations import Operation, of_handler
 from common.api.shapes import Input, Problem, Shape
 
@@ -50,9 +50,9 @@ class GatehouseSchema(AutoSchema):
 
     @property
     def operation(self) -> Operation:
-        found = of_handler(getattr(self.view, self.method.lower(), None))
-        assert found is not None, f"{self.method} {self.path} declares no operation"
-        return found
+        declared = of_handler(getattr(self.view, self.method.lower(), None))
+        assert declared is not None, f"{self.method} {self.path} declares no operation"
+        return declared
 
     def get_summary(self) -> str:
         return self.operation.summary
@@ -83,9 +83,9 @@ class GatehouseSchema(AutoSchema):
         return takes(partial=self.operation.partial) if takes and takes().fields else None
 
     def get_override_parameters(self) -> list[Any]:
-        turns: dict[str, list[Any]] = {"offset": [pages.Page], "cursor": [pages.CursorPage], "": []}
-        asked = (self.operation.filters, *turns[self.operation.paged])
-        return [shape for shape in asked if shape is not None and shape().fields]
+        page_parameters: dict[str, list[Any]] = {"offset": [pagination.Page], "cursor": [pagination.CursorPage], "": []}
+        shapes = (self.operation.filters, *page_parameters[self.operation.paged])
+        return [shape for shape in shapes if shape is not None and shape().fields]
 
     def get_filter_backends(self) -> list[Any]:
         return []
@@ -116,20 +116,21 @@ class GatehouseSchema(AutoSchema):
         return answers
 
     def _other(self, shape: type[Shape]) -> OpenApiResponse:
-        about = " ".join((shape.__doc__ or "").split())
-        return OpenApiResponse(shape, description=about, examples=[OpenApiExample("Answer", value=shape.example)])
+        description = " ".join((shape.__doc__ or "").split())
+        return OpenApiResponse(shape, description=description, examples=[OpenApiExample("Answer", value=shape.example)])
 
     def _page(self, declared: Operation) -> OpenApiResponse:
         """The rows under the path's own word, and where the page stands."""
-        key, item = declared.key or pages.key_of(self.path), self.resolve_serializer(declared.gives, "response").ref
-        whole = {"type": "integer"}
-        rest: dict[str, Any] = {"total": whole, "limit": whole, "offset": whole}
-        stands: dict[str, Any] = {"total": 1, "limit": 20, "offset": 0}
+        key = declared.key or pagination.key_of(self.path)
+        item = self.resolve_serializer(declared.gives, "response").ref
+        integer = {"type": "integer"}
+        rest: dict[str, Any] = {"total": integer, "limit": integer, "offset": integer}
+        example_position: dict[str, Any] = {"total": 1, "limit": 20, "offset": 0}
         if declared.paged == "cursor":
-            rest, stands = {"next_cursor": {"type": ["string", "null"]}}, {"next_cursor": None}
+            rest, example_position = {"next_cursor": {"type": ["string", "null"]}}, {"next_cursor": None}
         properties = {key: {"type": "array", "items": item}, **rest}
         schema = {"type": "object", "properties": properties, "required": [*properties]}
-        example = OpenApiExample("Page", value={key: [declared.gives.example], **stands})
+        example = OpenApiExample("Page", value={key: [declared.gives.example], **example_position})
         return OpenApiResponse(schema, description=declared.summary, examples=[example])
 
     def _refusals(self) -> list[int]:
@@ -146,7 +147,7 @@ class GatehouseSchema(AutoSchema):
         return sorted(statuses | set(declared.refusals))
 
     def _refusal(self, status: int) -> OpenApiResponse:
-        about, error_code, reason, message = REFUSALS[status]
+        description, error_code, reason, message = REFUSALS[status]
         own: type[Shape] | None = getattr(self.view, "refused", None) if status < 500 else None
         problem = {
             "error_code": error_code,
@@ -155,7 +156,7 @@ class GatehouseSchema(AutoSchema):
             "request_id": REQUEST_ID,
         }
         example = OpenApiExample("Refusal", value=own.example if own else problem)
-        return OpenApiResponse(own or Problem, description=about, examples=[example])
+        return OpenApiResponse(own or Problem, description=description, examples=[example])
 
     def _get_request_for_media_type(self, serializer: Any, direction: str = "request") -> Any:
         schema, _required = super()._get_request_for_media_type(serializer, direction)  # type: ignore[no-untyped-call]  # the framework's

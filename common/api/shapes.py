@@ -23,13 +23,13 @@ class Input(serializers.Serializer[Any]):
     def to_internal_value(self, data: Any) -> Any:
         unknown = self._unknown(data)
         try:
-            read = super().to_internal_value(data)
+            validated = super().to_internal_value(data)
         except serializers.ValidationError as error:
             by_field: Any = error.detail
             raise serializers.ValidationError({**unknown, **by_field}) from error
         if unknown:
             raise serializers.ValidationError(unknown)
-        return read
+        return validated
 
     def _unknown(self, data: Any) -> dict[str, Any]:
         if not self.strict or not isinstance(data, dict):

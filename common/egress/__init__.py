@@ -1,14 +1,14 @@
-"""The one way out: every request that Gatehouse makes of another machine goes through `session()`.
+"""Guarded outgoing HTTP: every request of Gatehouse to another machine goes through `open_session()`.
 
-What people type is judged twice. `problem` and `check` answer whoever saves a URL; the session guards each request by
-itself, also for callers who never asked. A name is resolved once, all its addresses are judged, and only those are
-connected to; redirects, proxies, cookies and netrc are not followed, used, kept or read.
+URLs are checked twice. `find_url_problem` and `check_url` check a URL when it is saved; the session checks each request
+again, whether or not its URL was checked before. A host name is resolved once, all its addresses are checked, and only
+these addresses are used. Redirects, proxies, cookies and netrc are not used.
 
-Whoever starts an event loop of their own ends it with `close()`.
+Code that starts its own event loop must call `close_session()` before the loop ends.
 """
 
-from common.egress.client import close, read, session
-from common.egress.names import check
-from common.egress.urls import EgressBlocked, problem
+from common.egress.client import close_session, open_session, read_limited_body
+from common.egress.resolver import check_url
+from common.egress.urls import EgressBlocked, find_url_problem
 
-__all__ = ["EgressBlocked", "check", "close", "problem", "read", "session"]
+__all__ = ["EgressBlocked", "check_url", "close_session", "find_url_problem", "open_session", "read_limited_body"]

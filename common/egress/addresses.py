@@ -1,20 +1,20 @@
-"""Which addresses belong to the public internet. The list is our own: `ipaddress.is_private` of any version misses
-some of these, and a patch of the interpreter must not change what Gatehouse calls.
+"""Which IP addresses are public. The list is Gatehouse's own: every version of `ipaddress.is_private` misses some of
+these networks, and an update of the interpreter must not change which addresses Gatehouse calls.
 """
 
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
-CLOSED_4 = tuple(
+NON_PUBLIC_IPV4_NETWORKS = tuple(
     map(
         IPv4Network,
         (
             "0.0.0.0/8",  # this host
             "10.0.0.0/8",
-            "100.64.0.0/10",  # carrier NAT; some clouds keep their metadata here
+            "100.64.0.0/10",  # carrier NAT; also the metadata service of some clouds
             "127.0.0.0/8",
-            "168.63.129.16/32",  # a cloud's own service to its machines, on an address that looks public
-            "169.254.0.0/16",  # link-local, and the metadata of most clouds
+            "168.63.129.16/32",  # Azure's service for its virtual machines, at an address in a public range
+            "169.254.0.0/16",  # link-local, and the metadata service of most clouds
             "172.16.0.0/12",
             "192.0.0.0/24",  # protocol assignments
             "192.0.2.0/24",  # documentation
@@ -31,10 +31,10 @@ CLOSED_4 = tuple(
         ),
     )
 )
-#: Of IPv6 only the part given out so far is public; the rest (::, ::1, ULA, link- and site-local, multicast,
-#: IPv4-compatible, local NAT64 and what is not yet assigned) never was.
-PUBLIC_6 = IPv6Network("2000::/3")
-CLOSED_6 = tuple(
+#: The only IPv6 range assigned for public use so far. All other ranges (::, ::1, ULA, link- and site-local, multicast,
+#: IPv4-compatible, local NAT64 and unassigned ones) are not public.
+PUBLIC_IPV6_NETWORK = IPv6Network("2000::/3")
+NON_PUBLIC_IPV6_NETWORKS = tuple(
     map(
         IPv6Network,
         (
@@ -46,37 +46,37 @@ CLOSED_6 = tuple(
         ),
     )
 )
-#: Their last 32 bits are the IPv4 address that is really called.
-CARRIERS = (IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96"))
-#: The same in an ISATAP interface identifier, below any prefix.
-ISATAP = (0x00005EFE, 0x02005EFE)
+#: Networks whose last 32 bits are the IPv4 address that is actually called.
+IPV4_IN_IPV6_NETWORKS = (IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96"))
+#: ISATAP interface identifiers, whose last 32 bits are an IPv4 address, with any network prefix.
+ISATAP_IDENTIFIERS = (0x00005EFE, 0x02005EFE)
 
 
 @lru_cache(maxsize=4096)
-def is_public(text: str) -> bool:
-    """Whether `text`, an address as the system prints it, may be called. What cannot be read may not."""
+def is_public_address(text: str) -> bool:
+    """Whether `text`, an address as the system formats it, is public. A text that cannot be parsed is not."""
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:
         return False
-    return _public_4(address) if isinstance(address, IPv4Address) else _public_6(address)
+    return _is_public_ipv4(address) if isinstance(address, IPv4Address) else _is_public_ipv6(address)
 
 
-def _public_4(address: IPv4Address) -> bool:
-    return not any(address in network for network in CLOSED_4)
+def _is_public_ipv4(address: IPv4Address) -> bool:
+    return not any(address in network for network in NON_PUBLIC_IPV4_NETWORKS)
 
 
-def _public_6(address: IPv6Address) -> bool:
+def _is_public_ipv6(address: IPv6Address) -> bool:
     low = IPv4Address(int(address) & 0xFFFFFFFF)
-    if any(address in network for network in CARRIERS):
-        return _public_4(low)
-    if (int(address) >> 32) & 0xFFFFFFFF in ISATAP and not _public_4(low):
+    if any(address in network for network in IPV4_IN_IPV6_NETWORKS):
+        return _is_public_ipv4(low)
+    if (int(address) >> 32) & 0xFFFFFFFF in ISATAP_IDENTIFIERS and not _is_public_ipv4(low):
         return False
-    return address in PUBLIC_6 and not any(address in network for network in CLOSED_6)
+    return address in PUBLIC_IPV6_NETWORK and not any(address in network for network in NON_PUBLIC_IPV6_NETWORKS)
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a server that listens there."""
+def is_loopback_host(host: str) -> bool:
+    """Whether a server that listens on this host is reachable only from this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

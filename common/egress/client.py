@@ -1,7 +1,7 @@
-"""The client itself: a session for each event loop, whose connector lets nothing pass that was not judged.
+"""The guarded aiohttp session of each event loop.
 
-The judgement is at the connector, through which every request, retry and web socket has to go: aiohttp asks no resolver
-for an address written in a URL, and reuses connections without asking anyone.
+The checks are in the connector, which every request, retry and web socket uses. A check in the resolver alone is not
+enough: aiohttp does not call the resolver for an address written in a URL, or when it reuses a connection.
 """
 
 import asyncio
@@ -15,32 +15,38 @@ from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 from django.conf import settings
 
-from common.egress import names, urls
+from common.egress import resolver, urls
 from common.egress.urls import EgressBlocked
-from common.errors import TooLarge
+from common.errors import PayloadTooLarge
 
-#: For callers who give none. Who knows how long an answer may take says so.
-PATIENCE = aiohttp.ClientTimeout(total=30)
-#: To a connection: its name, its handshakes, and its turn when too many are open.
-CONNECTING = aiohttp.ClientTimeout(connect=10, sock_connect=5)
-MOST_CONNECTIONS, MOST_TO_ONE_PLACE = 1024, 256
-#: Seconds that an idle connection is used again. Many servers close one after five, uvicorn and Node among them, and a
-#: request that meets their goodbye is lost without anybody knowing whether it was read: so we are the first to let go.
-KEPT_IDLE = 4.0
+#: For callers that set no timeout. A caller that expects slow answers must set its own.
+DEFAULT_TIMEOUT = aiohttp.ClientTimeout(total=30)
+#: Time to get a connection: resolving the name, the handshakes, and waiting when too many connections are open.
+CONNECT_TIMEOUT = aiohttp.ClientTimeout(connect=10, sock_connect=5)
+MAX_CONNECTIONS, MAX_CONNECTIONS_PER_HOST = 1024, 256
+#: Seconds for which an idle connection is reused. Many servers, uvicorn and Node among them, close one after five. If a
+#: request is sent while the server closes, nobody knows whether it was read; so the client must close first.
+KEEPALIVE_SECONDS = 4.0
 
 
-class Connector(aiohttp.TCPConnector):
+class GuardedConnector(aiohttp.TCPConnector):
+    """An aiohttp connector that connects only to addresses which the egress rules allow.
+
+    It checks the URL before it connects and the address of the peer afterwards, and accepts neither a proxy nor
+    unverified TLS.
+    """
+
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> Connection:
-        if said := urls.place_problem(req.url):
-            raise EgressBlocked(said)
+        if problem := urls.find_origin_problem(req.url):
+            raise EgressBlocked(problem)
         if req.proxy is not None:
             raise EgressBlocked("Gatehouse calls through no proxy.")
         if req.ssl is False:
             raise EgressBlocked("Gatehouse calls nobody whose certificate it does not verify.")
-        bounded = timeout if timeout.connect or timeout.sock_connect else CONNECTING
-        return await super().connect(req, traces, bounded)
+        effective_timeout = timeout if timeout.connect or timeout.sock_connect else CONNECT_TIMEOUT
+        return await super().connect(req, traces, effective_timeout)
 
     async def _create_connection(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
@@ -52,84 +58,84 @@ class Connector(aiohttp.TCPConnector):
             protocol.close()
             raise aiohttp.ServerDisconnectedError
         try:
-            names.refuse_private(req.url.raw_host or "", req.url.port or 0, [peer[0]])
+            resolver.refuse_non_public(req.url.raw_host or "", req.url.port or 0, [peer[0]])
         except EgressBlocked:
             transport.abort()
             raise
         return protocol
 
 
-# aiohttp advises against subclasses because a name of ours could meet one of its own. This one adds none.
+# aiohttp advises against subclasses because their names could conflict with its own. This subclass adds no names.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
 
-    class Session(aiohttp.ClientSession):
+    class GuardedSession(aiohttp.ClientSession):
         async def _request(
             self, method: str, str_or_url: aiohttp.typedefs.StrOrURL, **options: Any
         ) -> aiohttp.ClientResponse:
-            if said := urls.problem(str(str_or_url)):
-                raise EgressBlocked(said)
+            if problem := urls.find_url_problem(str(str_or_url)):
+                raise EgressBlocked(problem)
             options["allow_redirects"] = False
             return await super()._request(method, str_or_url, **options)
 
 
-class _Sessions:
-    """The open sessions by their loop. A child process has none: it must neither use nor close its parent's."""
+class _SessionsByLoop:
+    """The open sessions by event loop. A forked child starts with none: it must not use or close its parent's."""
 
     def __init__(self) -> None:
-        self.by_loop: dict[asyncio.AbstractEventLoop, Session] = {}
-        self.inherited: list[dict[asyncio.AbstractEventLoop, Session]] = []
-        os.register_at_fork(after_in_child=self._set_aside)
+        self.by_loop: dict[asyncio.AbstractEventLoop, GuardedSession] = {}
+        self.inherited: list[dict[asyncio.AbstractEventLoop, GuardedSession]] = []
+        os.register_at_fork(after_in_child=self._set_aside_after_fork)
 
-    def _set_aside(self) -> None:
-        # Kept, not dropped: their end would reach into the selector that the parent still waits on.
+    def _set_aside_after_fork(self) -> None:
+        # The references are kept: garbage collection would close connections in the selector that the parent uses.
         self.inherited.append(self.by_loop)
         self.by_loop = {}
 
 
-_sessions = _Sessions()
+_sessions = _SessionsByLoop()
 
 
-def session() -> aiohttp.ClientSession:
-    """The guarded session of the running event loop, with its connections."""
+def open_session() -> aiohttp.ClientSession:
+    """Return the guarded session of the running event loop; open it if there is none."""
     loop = asyncio.get_running_loop()
-    found = _sessions.by_loop.get(loop)
-    if found is None or found.closed:
-        found = _sessions.by_loop[loop] = _open()
-    return found
+    session = _sessions.by_loop.get(loop)
+    if session is None or session.closed:
+        session = _sessions.by_loop[loop] = _create_session()
+    return session
 
 
-async def close() -> None:
-    """End the running loop's session and its connections. The next request starts another."""
-    found = _sessions.by_loop.pop(asyncio.get_running_loop(), None)
-    if found is not None:
-        await found.close()
+async def close_session() -> None:
+    """Close the session of the running event loop and its connections. The next request opens a new session."""
+    session = _sessions.by_loop.pop(asyncio.get_running_loop(), None)
+    if session is not None:
+        await session.close()
 
 
-async def read(response: aiohttp.ClientResponse, limit: int) -> bytes:
-    """The whole body, unless it is larger, as sent or unpacked, than `limit` bytes."""
+async def read_limited_body(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    """Read the whole body; raise PayloadTooLarge if it has more than `limit` bytes after decompression."""
     parts, size = [], 0
     async for part in response.content.iter_any():
         parts.append(part)
         size += len(part)
         if size > limit:
             response.close()
-            raise TooLarge(limit)
+            raise PayloadTooLarge(limit)
     return b"".join(parts)
 
 
-def _open() -> Session:
+def _create_session() -> GuardedSession:
     for loop in [loop for loop in _sessions.by_loop if loop.is_closed()]:
         del _sessions.by_loop[loop]
-    return Session(
-        connector=Connector(
-            resolver=names.Resolver(),
-            limit=MOST_CONNECTIONS,
-            limit_per_host=MOST_TO_ONE_PLACE,
-            keepalive_timeout=KEPT_IDLE,
+    return GuardedSession(
+        connector=GuardedConnector(
+            resolver=resolver.GuardedResolver(),
+            limit=MAX_CONNECTIONS,
+            limit_per_host=MAX_CONNECTIONS_PER_HOST,
+            keepalive_timeout=KEEPALIVE_SECONDS,
         ),
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={"User-Agent": f"Gatehouse/{settings.VERSION}"},
-        timeout=PATIENCE,
+        timeout=DEFAULT_TIMEOUT,
         trust_env=False,
     )

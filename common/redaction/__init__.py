@@ -1,26 +1,27 @@
-"""Secrets are taken out before anything is stored, logged or shown: by key name, by known value, by token shape.
+"""Removes secrets from text and structures before they are stored, logged or shown.
 
-`redact` and `redact_text` know no values and follow the default policy; a `Redactor` is made for what a server's own
-secrets and an installation's policy add; a `StreamRedactor` is for text that comes in pieces. `taken` tells which
-values went, for a `Redactor` of what comes of them.
+Secrets are found by the name of a field, by known value and by the format of tokens. `redact` and `redact_text` use the
+default policy and no known values. A `Redactor` adds a server's secrets and an installation's policy. A
+`StreamRedactor` redacts text that arrives in pieces. `extract_secrets` returns the values that redaction removes from
+a structure; a `Redactor` with these values finds them in later output.
 """
 
 from typing import Any, overload
 
+from common.redaction.extraction import extract_secrets
 from common.redaction.masks import EMAIL, IP, MASK, PHONE, UNREADABLE
-from common.redaction.redactor import Policy, Redactor
+from common.redaction.redactor import RedactionPolicy, Redactor
 from common.redaction.stream import StreamRedactor
-from common.redaction.taken import taken
 
 __all__ = [
-    "EMAIL", "IP", "MASK", "PHONE", "UNREADABLE", "Policy", "Redactor", "StreamRedactor", "redact", "redact_text",
-    "taken",
+    "EMAIL", "IP", "MASK", "PHONE", "UNREADABLE", "RedactionPolicy", "Redactor", "StreamRedactor", "extract_secrets",
+    "redact", "redact_text",
 ]  # fmt: skip
-PLAIN = Redactor()
+DEFAULT_REDACTOR = Redactor()
 
 
 def redact_text(text: str) -> str:
-    return PLAIN.text(text)
+    return DEFAULT_REDACTOR.redact_text(text)
 
 
 @overload
@@ -28,5 +29,5 @@ def redact(value: dict[str, Any]) -> dict[str, Any]: ...
 @overload
 def redact(value: Any) -> Any: ...
 def redact(value: Any) -> Any:
-    """The same structure without its secrets."""
-    return PLAIN.value(value)
+    """Return a copy of the structure without secrets."""
+    return DEFAULT_REDACTOR.redact_value(value)

@@ -1,4 +1,4 @@
-"""What stands in place of what was taken out, and how finds become a text without them."""
+"""Mask texts, spans of secrets, and replacing spans by masks."""
 
 import re
 from collections.abc import Iterable
@@ -6,59 +6,73 @@ from typing import NamedTuple
 
 MASK = "[REDACTED:SECRET]"
 EMAIL, PHONE, IP = "[REDACTED:EMAIL]", "[REDACTED:PHONE]", "[REDACTED:IP]"
-#: For what could not be looked at: too deep, too large, or an error inside.
+#: For a value that could not be examined: too deep, too large, or an error during redaction.
 UNREADABLE = "[REDACTED:UNREADABLE]"
-MASKED = re.compile(r"\[REDACTED:[A-Z]{1,12}\]")
-#: Half of a JSON escape before a find: left behind, it would make `\[` of the mask.
+MASK_PATTERN = re.compile(r"\[REDACTED:[A-Z]{1,12}\]")
+#: An incomplete JSON escape before a span: together with the mask it would become `\[`.
 HALF_ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{0,3})?\Z")
-LONGEST_HALF = 5
+MAX_HALF_ESCAPE_LENGTH = 5
 
 
-class Find(NamedTuple):
-    """`start` to `end` goes; `first` to `last` is all that had to be read to know it."""
+class SecretSpan(NamedTuple):
+    """The text from `start` to `end` is replaced. It is a secret because of `context_start` to `context_end`."""
 
     start: int
     end: int
-    first: int
-    last: int
+    context_start: int
+    context_end: int
     mask: str = MASK
 
 
-def find(start: int, end: int, *, first: int | None = None, last: int | None = None, mask: str = MASK) -> Find:
-    return Find(start, end, start if first is None else first, end if last is None else last, mask)
+def make_span(
+    start: int, end: int, *, context_start: int | None = None, context_end: int | None = None, mask: str = MASK
+) -> SecretSpan:
+    return SecretSpan(
+        start, end, start if context_start is None else context_start, end if context_end is None else context_end, mask
+    )
 
 
-def merged(text: str, finds: Iterable[Find]) -> list[Find]:
-    """In order and apart from each other: of two that overlap, the wider one says which mask."""
-    earlier = [find(*match.span(), mask=match[0]) for match in MASKED.finditer(text)] if "[REDACTED:" in text else []
-    kept: list[Find] = []
-    for item in sorted([*earlier, *(_whole(text, found) for found in finds)]):
-        if kept and item.start < kept[-1].end:
-            kept[-1] = _union(kept[-1], item)
+def merge_spans(text: str, spans: Iterable[SecretSpan]) -> list[SecretSpan]:
+    """Sort spans and merge those that overlap; the wider of two spans sets the mask."""
+    existing_masks = (
+        [make_span(*match.span(), mask=match[0]) for match in MASK_PATTERN.finditer(text)]
+        if "[REDACTED:" in text
+        else []
+    )
+    merged: list[SecretSpan] = []
+    for span in sorted([*existing_masks, *(_extend_over_escape(text, new_span) for new_span in spans)]):
+        if merged and span.start < merged[-1].end:
+            merged[-1] = _merge_overlapping(merged[-1], span)
         else:
-            kept.append(item)
-    return kept
+            merged.append(span)
+    return merged
 
 
-def replaced(text: str, finds: Iterable[Find]) -> str:
+def replace_spans(text: str, spans: Iterable[SecretSpan]) -> str:
     parts, at = [], 0
-    for item in finds:
-        parts += [text[at : item.start], item.mask]
-        at = item.end
+    for span in spans:
+        parts += [text[at : span.start], span.mask]
+        at = span.end
     return "".join([*parts, text[at:]])
 
 
-def _union(one: Find, other: Find) -> Find:
-    wider = one if one.end - one.start >= other.end - other.start else other
-    return Find(one.start, max(one.end, other.end), min(one.first, other.first), max(one.last, other.last), wider.mask)
+def _merge_overlapping(first: SecretSpan, second: SecretSpan) -> SecretSpan:
+    wider = first if first.end - first.start >= second.end - second.start else second
+    return SecretSpan(
+        first.start,
+        max(first.end, second.end),
+        min(first.context_start, second.context_start),
+        max(first.context_end, second.context_end),
+        wider.mask,
+    )
 
 
-def _whole(text: str, item: Find) -> Find:
-    """Backslashes that begin an escape go with it: all of them, because JSON in JSON has several for each."""
-    half = HALF_ESCAPE.search(text, max(0, item.start - LONGEST_HALF), item.start)
-    if half is None:
-        return item
-    at = half.start()
+def _extend_over_escape(text: str, span: SecretSpan) -> SecretSpan:
+    """Extend a span over the start of an escape before it, with all backslashes: nested JSON has several for each."""
+    match = HALF_ESCAPE.search(text, max(0, span.start - MAX_HALF_ESCAPE_LENGTH), span.start)
+    if match is None:
+        return span
+    at = match.start()
     while at and text[at - 1] == "\\":
         at -= 1
-    return item._replace(start=at, first=min(at, item.first))
+    return span._replace(start=at, context_start=min(at, span.context_start))

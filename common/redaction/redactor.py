@@ -1,32 +1,50 @@
-"""What is taken out of texts and structures, by one policy and one set of known secrets."""
+"""Applies a redaction policy to text and structures."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from common.redaction import contexts, keys, personal, tokens, values
-from common.redaction.cuts import safe_end
-from common.redaction.masks import MASK, UNREADABLE, Find, merged, replaced
-from common.redaction.names import LONGEST_KEPT, MOST_KEPT, judged
+from common.redaction import known_secrets, labelled_secrets, personal_data, private_keys, token_patterns
+from common.redaction.known_secrets import EncodedForm
+from common.redaction.masks import MASK, UNREADABLE, SecretSpan, merge_spans, replace_spans
+from common.redaction.secret_names import MAX_CACHED_NAME_LENGTH, MAX_CACHED_NAMES, classify_name
 
-#: Nothing shorter holds a secret, or an address, that anything here would find.
-SHORTEST, SHORTEST_ADDRESS = 6, 3
-#: The JSON that this house reads is no deeper.
-DEEPEST = 64
-MOST_PARTS = 1_000_000
-#: A text in which finds still appear after so many rounds was made for that.
-ROUNDS = 4
-NUMBERS = (int, float)
-OF_NUMBERS = frozenset("0123456789.+-e")
-PARTS = (dict, list, tuple, set, frozenset, Mapping)
-Finder = Callable[[str], Iterable[Find]]
+#: Characters that separate possible secrets.
+WORD_END = re.compile(r"""[\s,;"'&<>]""")
+#: Length of the text that is dropped if it has no separator: longer than most tokens.
+MAX_PART_LENGTH = 8 * 1024
+
+
+def find_safe_end(text: str, forms: Iterable[EncodedForm], spans: Sequence[SecretSpan]) -> int:
+    """The end of the text that is safe to show: before a cut-off known value, before the last word, outside spans."""
+    end = min(known_secrets.find_partial_value(text, forms), _find_last_word(text))
+    return min((span.start for span in spans if span.start < end < span.end), default=end)
+
+
+def _find_last_word(text: str) -> int:
+    first = max(0, len(text) - MAX_PART_LENGTH)
+    return max((match.end() for match in WORD_END.finditer(text, first)), default=first)
+
+
+#: Shorter texts cannot contain a secret, or an IP address, that any rule finds.
+MIN_SECRET_LENGTH, MIN_ADDRESS_LENGTH = 6, 3
+#: The strict JSON reader accepts no deeper values.
+MAX_DEPTH = 64
+MAX_PARTS = 1_000_000
+#: Only a hostile text still has matches after this many rounds.
+MAX_ROUNDS = 4
+NUMBER_TYPES = (int, float)
+NUMBER_CHARACTERS = frozenset("0123456789.+-e")
+CONTAINER_TYPES = (dict, list, tuple, set, frozenset, Mapping)
+SpanFinder = Callable[[str], Iterable[SecretSpan]]
 
 
 @dataclass(frozen=True)
-class Policy:
-    """Secrets always go unless somebody says otherwise; what belongs to people stays unless somebody says so."""
+class RedactionPolicy:
+    """What to redact. By default secrets are redacted and personal data is not."""
 
     secrets: bool = True
     email: bool = False
@@ -34,179 +52,194 @@ class Policy:
     ip: bool = False
 
 
-DEFAULT = Policy()
+DEFAULT_POLICY = RedactionPolicy()
 
 
-class _Compiled:
-    """What one policy and one set of known values come to."""
+class _CompiledPolicy:
+    """The search rules for one policy and one set of known values."""
 
-    def __init__(self, policy: Policy, known: frozenset[str]) -> None:
-        self.forms = values.forms(known) if policy.secrets else ()
-        self._sought = [(form.text, form) for form in self.forms]
-        #: Secrets that may stand in JSON as a number, without quotes.
-        self.numeric = tuple(form.text for form in self.forms if OF_NUMBERS.issuperset(form.text))
+    def __init__(self, policy: RedactionPolicy, secret_values: frozenset[str]) -> None:
+        self.forms = known_secrets.encode_forms(secret_values) if policy.secrets else ()
+        self._texts_and_forms = [(form.text, form) for form in self.forms]
+        #: Secrets that may occur in JSON as a number, without quotes.
+        self.numeric = tuple(form.text for form in self.forms if NUMBER_CHARACTERS.issuperset(form.text))
         self.secrets = policy.secrets
-        self.shortest = SHORTEST_ADDRESS if policy.ip else SHORTEST
-        chosen = (policy.email, personal.emails), (policy.phone, personal.phones), (policy.ip, personal.addresses)
-        self.personal: list[Finder] = [finder for wanted, finder in chosen if wanted]
-        #: Names that hold nothing, with what they say of their values: a text's, a number's.
+        self.min_length = MIN_ADDRESS_LENGTH if policy.ip else MIN_SECRET_LENGTH
+        personal_finders = (
+            (policy.email, personal_data.find_emails),
+            (policy.phone, personal_data.find_phones),
+            (policy.ip, personal_data.find_ip_addresses),
+        )
+        self.personal: list[SpanFinder] = [finder for is_enabled, finder in personal_finders if is_enabled]
+        #: Cache of names without secrets in them: whether a text and whether a number with this name is a secret.
         self.names: dict[str, tuple[bool, bool]] = {}
 
-    def finds(self, text: str) -> list[Find]:
-        found: list[Find] = []
-        if forms := [form for sought, form in self._sought if sought in text]:
-            found += values.finds(text, forms)
+    def find_spans(self, text: str) -> list[SecretSpan]:
+        spans: list[SecretSpan] = []
+        if forms := [form for form_text, form in self._texts_and_forms if form_text in text]:
+            spans += known_secrets.find_spans(text, forms)
         if self.secrets:
-            if rules := tokens.present(text):
-                found += tokens.finds(text, rules)
-            if keys.MARKER in text:
-                found += keys.finds(text)
-            found += contexts.finds(text)
+            if rules := token_patterns.find_matching_rules(text):
+                spans += token_patterns.find_spans(text, rules)
+            if private_keys.KEY_MARKER in text:
+                spans += private_keys.find_spans(text)
+            spans += labelled_secrets.find_spans(text)
         for finder in self.personal:
-            found += finder(text)
-        return merged(text, found) if found else found
+            spans += finder(text)
+        return merge_spans(text, spans) if spans else spans
 
 
-_compiled = lru_cache(maxsize=128)(_Compiled)
+_compile_policy = lru_cache(maxsize=128)(_CompiledPolicy)
 
 
 @dataclass(frozen=True)
 class Redactor:
-    """Cheap to make: what a policy and a set of known values come to is worked out once."""
+    """Redacts by one policy and one set of known values. Cheap to create: the compiled rules are cached."""
 
-    policy: Policy = DEFAULT
-    known: frozenset[str] = field(default=frozenset(), repr=False)
-    _does: _Compiled = field(init=False, repr=False, compare=False)
+    policy: RedactionPolicy = DEFAULT_POLICY
+    secret_values: frozenset[str] = field(default=frozenset(), repr=False)
+    _compiled_policy: _CompiledPolicy = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_does", _compiled(self.policy, frozenset(self.known)))
+        object.__setattr__(self, "_compiled_policy", _compile_policy(self.policy, frozenset(self.secret_values)))
 
-    def text(self, text: str) -> str:
+    def redact_text(self, text: str) -> str:
         try:
-            return redacted(self._does, text)
-        except Exception:  # whatever it is, the text was not looked at and goes nowhere
+            return redact_by_policy(self._compiled_policy, text)
+        except Exception:  # after any error the text may contain secrets and must not be returned
             return UNREADABLE
 
-    def beginning(self, text: str) -> str:
-        """The same of a text that breaks off: what may be the beginning of a secret at its end goes too."""
+    def redact_truncated_text(self, text: str) -> str:
+        """Redact a truncated text; a possible start of a secret at its end is removed too."""
         try:
-            return redacted(self._does, text[: safe_end(text, self._does.forms, self._does.finds(text))])
-        except Exception:  # the same
+            return redact_by_policy(
+                self._compiled_policy,
+                text[: find_safe_end(text, self._compiled_policy.forms, self._compiled_policy.find_spans(text))],
+            )
+        except Exception:  # as above
             return UNREADABLE
 
-    def value(self, value: Any) -> Any:
-        """The same structure without its secrets."""
-        return self.result(value)[0]
+    def redact_value(self, value: Any) -> Any:
+        """Return a copy of the structure without secrets."""
+        return self.redact_and_report(value)[0]
 
-    def result(self, value: Any) -> tuple[Any, bool]:
-        """A copy without secrets, and whether anything was taken out of it."""
+    def redact_and_report(self, value: Any) -> tuple[Any, bool]:
+        """Return a copy of the structure without secrets, and whether anything was removed."""
         try:
-            walk = _Walk(self._does)
-            return walk.of(value), walk.changed
-        except Exception:  # the same
+            walk = _StructureWalk(self._compiled_policy)
+            return walk.redact_value(value), walk.changed
+        except Exception:  # as above
             return UNREADABLE, True
 
-    def finds(self, text: str) -> list[Find]:
-        """What would go, in order; nothing of it overlaps."""
-        return self._does.finds(text)
+    def find_spans(self, text: str) -> list[SecretSpan]:
+        """The spans that would be masked, in order and without overlaps."""
+        return self._compiled_policy.find_spans(text)
 
-    def forms(self) -> tuple[values.Form, ...]:
-        return self._does.forms
+    def encoded_forms(self) -> tuple[known_secrets.EncodedForm, ...]:
+        return self._compiled_policy.forms
 
 
-def redacted(does: _Compiled, text: str) -> str:
-    """The same object when nothing was found."""
-    if len(text) < does.shortest:
+def redact_by_policy(compiled_policy: _CompiledPolicy, text: str) -> str:
+    """Redact a text. Returns the same object if nothing was found."""
+    if len(text) < compiled_policy.min_length:
         return text
-    clean = _until_quiet(does, text)
+    clean = _redact_until_stable(compiled_policy, text)
     if clean is not text and text.lstrip()[:1] in ("{", "[", '"') and _is_json(text) and not _is_json(clean):
-        # Masks in its text broke what was JSON, so it is walked instead.
-        clean = json.dumps(_Walk(does).of(json.loads(text)), ensure_ascii=False)
+        # The masks made the JSON text invalid, so the parsed structure is redacted instead.
+        clean = json.dumps(_StructureWalk(compiled_policy).redact_value(json.loads(text)), ensure_ascii=False)
     return clean
 
 
-def _until_quiet(does: _Compiled, text: str) -> str:
-    """Until another round finds nothing, so that redacting the outcome changes nothing."""
-    for _ in range(ROUNDS):
-        found = does.finds(text)
-        clean = replaced(text, found) if found else text
+def _redact_until_stable(compiled_policy: _CompiledPolicy, text: str) -> str:
+    """Redact until another round finds nothing, so that redacting the result again changes nothing."""
+    for _ in range(MAX_ROUNDS):
+        spans = compiled_policy.find_spans(text)
+        clean = replace_spans(text, spans) if spans else text
         if clean == text:
             return text
         text = clean
     return MASK
 
 
-class _Walk:
-    """One walk through one value, which knows how far it went and whether it changed anything."""
+class _StructureWalk:
+    """One walk through one value. It limits the number of parts and records whether anything changed."""
 
-    def __init__(self, does: _Compiled) -> None:
-        self._does = does
-        self._left = MOST_PARTS
+    def __init__(self, compiled_policy: _CompiledPolicy) -> None:
+        self._compiled_policy = compiled_policy
+        self._remaining_parts = MAX_PARTS
         self.changed = False
 
-    def of(self, value: Any, depth: int = 1) -> Any:
+    def redact_value(self, value: Any, depth: int = 1) -> Any:
         if isinstance(value, str):
-            return self._text(value)
-        if value is None or isinstance(value, NUMBERS):
-            return self._number(value) if self._does.numeric else value
-        if isinstance(value, PARTS):
-            return self._parts(value, depth)
+            return self._redact_text(value)
+        if value is None or isinstance(value, NUMBER_TYPES):
+            return self._redact_number(value) if self._compiled_policy.numeric else value
+        if isinstance(value, CONTAINER_TYPES):
+            return self._redact_container(value, depth)
         if isinstance(value, bytes | bytearray):
-            return self._text(value.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+            return self._redact_text(value.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
         return value
 
-    def _number(self, value: Any) -> Any:
-        """A known secret of digits is masked as a number too: the mask is a string, so JSON stays JSON."""
+    def _redact_number(self, value: Any) -> Any:
+        """Mask a number that contains a known secret of digits. The mask is a string, so JSON stays valid."""
         text = str(value)
-        if not any(secret in text for secret in self._does.numeric):
+        if not any(secret in text for secret in self._compiled_policy.numeric):
             return value
         self.changed = True
         return MASK
 
-    def _parts(self, value: Any, depth: int) -> Any:
-        self._left -= len(value)
-        if depth > DEEPEST or self._left < 0:
+    def _redact_container(self, value: Any, depth: int) -> Any:
+        self._remaining_parts -= len(value)
+        if depth > MAX_DEPTH or self._remaining_parts < 0:
             self.changed = True
             return UNREADABLE
         if isinstance(value, Mapping):
-            return self._mapping(value, depth)
-        return [self.of(item, depth + 1) for item in value]
+            return self._redact_mapping(value, depth)
+        return [self.redact_value(item, depth + 1) for item in value]
 
-    def _mapping(self, value: Mapping[Any, Any], depth: int) -> dict[Any, Any]:
-        made: dict[Any, Any] = {}
-        names = self._does.names
+    def _redact_mapping(self, value: Mapping[Any, Any], depth: int) -> dict[Any, Any]:
+        result: dict[Any, Any] = {}
+        names = self._compiled_policy.names
         for key, item in value.items():
             kinds = names.get(key) if type(key) is str else None
-            name, (text, number) = (key, kinds) if kinds else self._name(key)
-            if name in made:
-                name = _free(name, made)
-            if (number if isinstance(item, NUMBERS) else text) and item is not None and not isinstance(item, bool):
+            name, (is_secret_text, is_secret_number) = (key, kinds) if kinds else self._redact_name(key)
+            if name in result:
+                name = _make_unique_name(name, result)
+            if (
+                (is_secret_number if isinstance(item, NUMBER_TYPES) else is_secret_text)
+                and item is not None
+                and not isinstance(item, bool)
+            ):
                 self.changed = self.changed or item != MASK
-                made[name] = MASK
+                result[name] = MASK
             else:
-                made[name] = self.of(item, depth + 1)
-        return made
+                result[name] = self.redact_value(item, depth + 1)
+        return result
 
-    def _name(self, key: Any) -> tuple[Any, tuple[bool, bool]]:
-        """The key to show, and what it says of its value."""
+    def _redact_name(self, key: Any) -> tuple[Any, tuple[bool, bool]]:
+        """The redacted key, and whether a text and whether a number under this key is a secret."""
         text = str(key)
-        clean = self._text(text)
-        kinds = judged(text) if self._does.secrets else (False, False)
-        if clean is text and len(text) <= LONGEST_KEPT and len(self._does.names) < MOST_KEPT:
-            self._does.names[text] = kinds
+        clean = self._redact_text(text)
+        kinds = classify_name(text) if self._compiled_policy.secrets else (False, False)
+        if (
+            clean is text
+            and len(text) <= MAX_CACHED_NAME_LENGTH
+            and len(self._compiled_policy.names) < MAX_CACHED_NAMES
+        ):
+            self._compiled_policy.names[text] = kinds
         return (key if clean is text else clean), kinds
 
-    def _text(self, text: str) -> str:
-        clean = redacted(self._does, text)
+    def _redact_text(self, text: str) -> str:
+        clean = redact_by_policy(self._compiled_policy, text)
         if clean is not text:
             self.changed = self.changed or clean != text
         return clean
 
 
-def _free(name: str, taken: Mapping[Any, Any]) -> str:
-    """Two names that look alike without their secrets stay two."""
+def _make_unique_name(name: str, used_names: Mapping[Any, Any]) -> str:
+    """Add a number to a name: two names that are equal after redaction must stay different."""
     number = 2
-    while f"{name} {number}" in taken:
+    while f"{name} {number}" in used_names:
         number += 1
     return f"{name} {number}"
 

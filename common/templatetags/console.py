@@ -13,32 +13,35 @@ from django.utils import timezone
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from common.admin import badges, times
+from common.console import badges, times
 
 register = template.Library()
 
 LONGEST_OUTSIDE = 2000
 #: Categories of marks that show nothing, or turn text around.
-UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
+INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 #: Letters and signs that are drawn as nothing.
-LOOKS_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+BLANK_CHARACTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
 @register.simple_tag
-def badge(value: Any, words: str = "") -> SafeString:
+def badge(value: Any, vocabulary_name: str = "") -> SafeString:
     """`{% badge identity.badge %}`, `{% badge 'allow' 'nhi.Verdict' %}`: icon and text, never the hue alone."""
     if value is None or value == "":
         return SafeString("")
-    found = _badge(value, words)
+    resolved_badge = _badge(value, vocabulary_name)
     return format_html(
-        '<span class="gh-badge gh-badge--{}">{}{}</span>', found.tone.value, icon(found.symbol), found.label
+        '<span class="gh-badge gh-badge--{}">{}{}</span>',
+        resolved_badge.tone.value,
+        icon(resolved_badge.symbol),
+        resolved_badge.label,
     )
 
 
-def _badge(value: Any, words: str) -> badges.Badge:
+def _badge(value: Any, vocabulary_name: str) -> badges.Badge:
     if isinstance(value, badges.Badge):
         return value
-    return badges.find(words, value) if words else badges.of(value)
+    return badges.find(vocabulary_name, value) if vocabulary_name else badges.of(value)
 
 
 @register.simple_tag
@@ -52,34 +55,46 @@ def when(moment: datetime | None, form: str = "relative", missing: str = "never"
     if moment is None:
         return format_html('<span class="gh-subtle">{}</span>', missing)
     now = timezone.now()
-    rel, full = times.relative(moment, now), times.exact(moment)
+    relative_text, exact_text = times.relative(moment, now), times.exact(moment)
     if form == "log":
-        shown, kept, title = full, "", rel
+        visible_text, suffix, title = exact_text, "", relative_text
     elif form == "both":
-        shown, kept, title = f"{rel}, {times.absolute(moment, now)}", f", {times.absolute(moment, now)}", full
+        visible_text, suffix, title = (
+            f"{relative_text}, {times.absolute(moment, now)}",
+            f", {times.absolute(moment, now)}",
+            exact_text,
+        )
     else:
-        shown, kept, title = rel, "", full
-    live = SafeString("") if form == "log" else format_html(' data-when="{}"', kept)
-    return format_html('<time datetime="{}" title="{}"{}>{}</time>', times.stamp(moment), title, live, shown)
+        visible_text, suffix, title = relative_text, "", exact_text
+    data_attribute = SafeString("") if form == "log" else format_html(' data-when="{}"', suffix)
+    return format_html(
+        '<time datetime="{}" title="{}"{}>{}</time>', times.stamp(moment), title, data_attribute, visible_text
+    )
 
 
 @register.simple_tag
 def outside(text: Any, most: int = LONGEST_OUTSIDE) -> SafeString:
     """Text from elsewhere: escaped, capped, with marks that hide or turn text around made visible."""
-    shown = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False, indent=2)
-    cut = format_html(' <span class="gh-subtle">(cut, {} more)</span>', len(shown) - most) if len(shown) > most else ""
-    return format_html('<span class="gh-outside">{}{}</span>', _marks(shown[:most]), cut)
+    full_text = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False, indent=2)
+    truncation_note = (
+        format_html(' <span class="gh-subtle">(cut, {} more)</span>', len(full_text) - most)
+        if len(full_text) > most
+        else ""
+    )
+    return format_html('<span class="gh-outside">{}{}</span>', _mark_invisible(full_text[:most]), truncation_note)
 
 
-def spelled(text: str) -> str:
+def spell_invisible(text: str) -> str:
     """The same for titles and labels, which hold no markup."""
-    return "".join(f"[U+{ord(one):04X}]" if _hidden(one) else one for one in text)
+    return "".join(f"[U+{ord(character):04X}]" if _is_invisible(character) else character for character in text)
 
 
-def _marks(text: str) -> SafeString:
+def _mark_invisible(text: str) -> SafeString:
     """Each kind of character is looked at once: a text may have millions."""
     marks = {
-        one: format_html('<span class="gh-mark">U+{}</span>', f"{ord(one):04X}") for one in set(text) if _hidden(one)
+        character: format_html('<span class="gh-mark">U+{}</span>', f"{ord(character):04X}")
+        for character in set(text)
+        if _is_invisible(character)
     }
     if not marks:
         return escape(text)
@@ -87,8 +102,10 @@ def _marks(text: str) -> SafeString:
     return SafeString("".join(marks[part] if part in marks else escape(part) for part in parts))
 
 
-def _hidden(one: str) -> bool:
-    return one not in "\n\t" and (one in LOOKS_BLANK or unicodedata.category(one) in UNSEEN)
+def _is_invisible(character: str) -> bool:
+    return character not in "\n\t" and (
+        character in BLANK_CHARACTERS or unicodedata.category(character) in INVISIBLE_CATEGORIES
+    )
 
 
 @register.simple_tag
@@ -128,12 +145,12 @@ def as_curl(method: str, path: str, body: Any = None) -> str:
 @register.simple_tag
 def with_query(query: QueryDict, **changes: Any) -> str:
     """The page's query with some of it changed; None or an empty text takes a part out."""
-    changed = query.copy()
+    new_query = query.copy()
     for name, value in changes.items():
-        changed.pop(name, None)
+        new_query.pop(name, None)
         if value not in (None, ""):
-            changed[name] = str(value)
-    return f"?{changed.urlencode()}" if changed else "?"
+            new_query[name] = str(value)
+    return f"?{new_query.urlencode()}" if new_query else "?"
 
 
 @register.simple_tag

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from common import leash
+from common.process import parent_death
 
 STEADY_AFTER = 30.0
 LONGEST_WAIT = 30.0
@@ -36,7 +36,7 @@ class Child:
     def start(self) -> None:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(  # noqa: S603 - our own programs, no shell
-                leash.command([*self.argv]),
+                parent_death.build_command([*self.argv]),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -21,9 +21,10 @@ Say = Callable[[str], None]
 PATIENCE = 30.0
 
 
-def run(*, address: str, say: Say, greet: Callable[[], None], tck: str = "") -> None:
+def run(*, address: str, say: Say, greet: Callable[[], None], tck: str = "", reload: bool = False) -> None:
     """Start every process, call `greet` once all are ready, and stay until a signal says stop."""
-    with closing(listen(address, settings.PORT, "PORT or --port")) as listener, prepared(listener, say, tck) as house:
+    listener = listen(address, settings.PORT, "PORT or --port")
+    with closing(listener), prepared(listener, say, tck, reload=reload) as house:
         reached = partial(ready, address, settings.PORT)
         if not house.watch(reached, every=0.1, longest=PATIENCE) and house.told_to_stop is None:
             say(f"Not ready after {PATIENCE:.0f} s; going on. What is missing: {settings.PUBLIC_URL}/readyz")
@@ -37,7 +38,7 @@ def run(*, address: str, say: Say, greet: Callable[[], None], tck: str = "") -> 
 
 
 @contextmanager
-def prepared(listener: socket.socket, say: Say, tck: str) -> Iterator[House]:
+def prepared(listener: socket.socket, say: Say, tck: str, *, reload: bool) -> Iterator[House]:
     """The house with everything started in order, and everything ended on the way out, also after an error."""
     address = listener.getsockname()[0]
     # Its server listens for itself; whether it can is for whoever starts the house to hear now.
@@ -46,9 +47,10 @@ def prepared(listener: socket.socket, say: Say, tck: str) -> Iterator[House]:
     fresh_directory("logs", keep=True)
     valkey = plan.valkey(env)
     first = [*plan.beat(env), *plan.grpc(env, address)]
-    others = [plan.tck(env, tck), first, plan.web(env, listener.fileno()), plan.workers(env), plan.stdio_owner(env)]
+    web = plan.web(env, listener.fileno(), reload=reload)
+    others = [plan.tck(env, tck), first, web, plan.workers(env), plan.stdio_owner(env)]
     house = House([*others, valkey], say)
-    processes.forget_dead()
+    processes.remove_dead()
     let_go_of_the_database()
     house.listen()
     try:

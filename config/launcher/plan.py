@@ -40,10 +40,11 @@ def valkey(env: Mapping[str, str]) -> list[Child]:
     return [_child("valkey", broker.command(settings.DATA, settings.VALKEY_SOCKET), env)]
 
 
-def web(env: Mapping[str, str], listener: int) -> list[Child]:
+def web(env: Mapping[str, str], listener: int, *, reload: bool = False) -> list[Child]:
     """Single processes on one listening socket: a connection waits there while one of them is being restarted."""
-    argv = [*WEB, str(listener)]
-    return [_child(f"web-{number}", argv, env, fds=(listener,)) for number in range(1, settings.WEB_WORKERS + 1)]
+    argv = [*WEB, str(listener), *(["--reload"] if reload else [])]
+    count = 1 if reload else settings.WEB_WORKERS
+    return [_child(f"web-{number}", argv, env, fds=(listener,)) for number in range(1, count + 1)]
 
 
 def grpc(env: Mapping[str, str], address: str) -> list[Child]:

@@ -5,28 +5,28 @@ from collections.abc import Iterable
 from django.db.models import Q
 from django.http import HttpRequest
 
-from common.admin import palette
-from common.admin.pages import link
-from common.admin.palette import Group, Hit
+from common.console import palette
+from common.console.pages import link
+from common.console.palette import Group, Hit
 from common.ids import parse_uuid
-from common.templatetags.console import spelled
-from mcp.admin import calls_cells
-from nhi.admin.acting import actor_of
+from common.templatetags.console import spell_invisible
+from mcp.admin.calls import cells
+from nhi.console.request_actor import actor_of
 from nhi.models import InvocationLog
 
 
-def find(request: HttpRequest, term: str) -> Iterable[Group]:
+def find_calls(request: HttpRequest, term: str) -> Iterable[Group]:
     known = parse_uuid(term.lower())
     if known is None:
         return
     seen = InvocationLog.objects.visible_to(actor_of(request))
     rows = list(seen.filter(Q(pk=known) | Q(request_id=known) | Q(run_id=known)).order_by("-timestamp")[:2])
     if len(rows) == 1:
-        url, said = link("nhi_invocationlog_call", rows[0].pk), calls_cells.outcome_text(rows[0])
-        yield Group("Calls", [Hit(spelled(f"Call of {rows[0]}"), url, "receipt_long", said)])
+        url, said = link("nhi_invocationlog_call", rows[0].pk), cells.outcome_text(rows[0])
+        yield Group("Calls", [Hit(spell_invisible(f"Call of {rows[0]}"), url, "receipt_long", said)])
     elif rows:
         url = f"{link('nhi_invocationlog_changelist')}?find={known}"
         yield Group("Calls", [Hit(f"Calls of request {known}", url, "receipt_long", "Invocation log")])
 
 
-palette.add(find)
+palette.add_palette_providers(find_calls)

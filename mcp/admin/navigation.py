@@ -9,15 +9,15 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from common.admin import navigation
-from common.admin.navigation import Item
-from mcp import reviewers
+from common.console import navigation
+from common.console.navigation import Item
 from mcp.choices import Connection, DefinitionState
 from mcp.models import Server, Tool
+from mcp.tools import reviewers
 from nhi.actors import Actor
-from nhi.admin import counts, sentences
-from nhi.admin.acting import may
-from nhi.admin.counts import Need
+from nhi.console import attention_counts, event_sentences
+from nhi.console.attention_counts import AttentionItem
+from nhi.console.request_actor import may
 
 #: What is counted, as the list of tools is narrowed to it.
 QUARANTINED, PENDING = "state=quarantined&approve=me", "state=pending&approve=me"
@@ -34,7 +34,7 @@ def quarantined(actor: Actor) -> QuerySet[Any]:
         return waiting.none()
     if actor.is_superuser:
         return waiting
-    return reviewers.not_barred(waiting, actor)
+    return reviewers.filter_not_barred(waiting, actor)
 
 
 def pending(actor: Actor) -> QuerySet[Any]:
@@ -42,7 +42,7 @@ def pending(actor: Actor) -> QuerySet[Any]:
     waiting = Tool.objects.filter(state=DefinitionState.PENDING)
     if actor.only_reads or not actor.may("mcp.approve_definition"):
         return waiting.none()
-    return waiting if actor.is_superuser else reviewers.not_barred(waiting, actor)
+    return waiting if actor.is_superuser else reviewers.filter_not_barred(waiting, actor)
 
 
 def offline(actor: Actor) -> QuerySet[Any]:
@@ -52,7 +52,7 @@ def offline(actor: Actor) -> QuerySet[Any]:
     return down if actor.may("mcp.operate_server") else down.filter(owner_id=actor.id)
 
 
-navigation.add(
+navigation.add_sidebar_items(
     Item(
         "Gateway", "Servers", "dns", "mcp_server_changelist", _who("mcp.view_server"), badge="servers_offline", key="s"
     ),
@@ -76,8 +76,8 @@ navigation.add(
         also=("mcp_healthreport_changelist",),
     ),
 )
-counts.add(
-    Need(
+attention_counts.add_items(
+    AttentionItem(
         "tools_quarantined",
         quarantined,
         "{} tool quarantined",
@@ -86,7 +86,7 @@ counts.add(
         "mcp_tool_changelist",
         QUARANTINED,
     ),
-    Need(
+    AttentionItem(
         "tools_pending",
         pending,
         "{} new tool needs approval",
@@ -95,7 +95,7 @@ counts.add(
         "mcp_tool_changelist",
         PENDING,
     ),
-    Need(
+    AttentionItem(
         "servers_offline",
         offline,
         "{} server offline",
@@ -105,4 +105,4 @@ counts.add(
         "enabled=True&status=Offline",
     ),
 )
-sentences.add_hubs({"server": "mcp_server_hub"})
+event_sentences.add_subject_pages({"server": "mcp_server_hub"})

@@ -5,22 +5,22 @@ from collections.abc import Iterable
 from django.db.models import Case, IntegerField, Value, When
 from django.http import HttpRequest
 
-from common.admin import palette
-from common.admin.pages import link
-from common.admin.palette import PER_GROUP, Group, Hit
+from common.console import palette
+from common.console.pages import link
+from common.console.palette import PER_GROUP, Group, Hit
 from common.ids import parse_uuid
-from mcp.admin import servers_cells
+from mcp.admin.servers import cells
 from mcp.choices import DefinitionState
 from mcp.models import Server, Tool
 from nhi.actors import Actor
-from nhi.admin.acting import actor_of
+from nhi.console.request_actor import actor_of
 
 #: Words that begin a verb on a server, and the verb.
 VERBS = {"test": "test", "check": "test", "ping": "test", "disable": "disable", "off": "disable", "enable": "enable"}
 ADDING = ("add server", "new server", "import server", "register server")
 
 
-def find(request: HttpRequest, term: str) -> Iterable[Group]:
+def find_servers_and_tools(request: HttpRequest, term: str) -> Iterable[Group]:
     if parse_uuid(term.lower()):
         return  # an id is looked up by who knows whose it is, and is no part of a name
     actor = actor_of(request)
@@ -39,9 +39,7 @@ def _servers(actor: Actor, term: str) -> list[Server]:
 
 
 def _hit(server: Server) -> Hit:
-    return Hit(
-        server.name, link("mcp_server_hub", server.pk), "dns", f"Server, {servers_cells.standing(server).label.lower()}"
-    )
+    return Hit(server.name, link("mcp_server_hub", server.pk), "dns", f"Server, {cells.standing(server).label.lower()}")
 
 
 def _tools(actor: Actor, term: str) -> list[Hit]:
@@ -86,4 +84,4 @@ def _prefix_first(column: str, term: str) -> Case:
     return Case(begins, default=Value(1), output_field=IntegerField())
 
 
-palette.add(find)
+palette.add_palette_providers(find_servers_and_tools)

@@ -8,8 +8,8 @@ from django.db.models.functions import Now
 
 from common.api.operations import listing, operation
 from common.api.shapes import Reason
-from mcp import approvals
 from mcp.api.shapes.approvals import ApprovalFilters, ApprovalShape
+from mcp.approvals import decisions
 from mcp.choices import ApprovalState
 from mcp.models import CallApproval
 from nhi.actors import Actor
@@ -33,7 +33,7 @@ def in_state(found: Any, state: str) -> Any:
 
 
 class Approvals(ApiView):
-    @listing(of=ApprovalShape, filters=ApprovalFilters)
+    @listing(gives=ApprovalShape, filters=ApprovalFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List calls that wait, or waited
 
@@ -65,7 +65,7 @@ class Approve(OfApproval):
 
         It may then be made once, by this agent with these arguments, within 15 minutes. Whoever stands behind the
         call may not decide about it: 403 `own_request`."""
-        return approvals.approve(actor=self.actor, approval=self.approval, reason=given["reason"])
+        return decisions.approve(actor=self.actor, approval=self.approval, reason=given["reason"])
 
 
 class Refuse(OfApproval):
@@ -74,4 +74,4 @@ class Refuse(OfApproval):
         """Refuse a call that waits
 
         The same call asks anew when it is sent again."""
-        return approvals.refuse(actor=self.actor, approval=self.approval, reason=given["reason"])
+        return decisions.refuse(actor=self.actor, approval=self.approval, reason=given["reason"])

@@ -8,14 +8,15 @@ from rest_framework.response import Response
 
 from common import context
 from common.api.operations import answering, operation
-from common.errors import Invalid, NotAllowed, NotFound
-from mcp import edge, gateway
+from common.errors import InvalidInput, NotAllowed, NotFound
+from common.executors import background_loop
 from mcp.api.shapes.approvals import state_of
 from mcp.api.shapes.calls import CalledShape, CallGiven, CallShape, PendingShape
 from mcp.choices import ApprovalState
-from mcp.clerk import permits
+from mcp.gateway import pipeline
+from mcp.gateway.batch import call_approvals
 from mcp.models import Call, CallApproval, Tool
-from mcp.threads import loop
+from mcp.server import rest_renderer
 from nhi.api.views import ApiView
 from nhi.models import Identity, InvocationLog
 
@@ -35,7 +36,7 @@ class CallTool(ApiView):
         self.name = path["name"]
         if self.request.method == "POST":
             return
-        server, tool = gateway.split(self.name)
+        server, tool = pipeline.split_tool_name(self.name)
         if not Tool.objects.visible_to(self.actor).filter(server__name=server, name=tool).exists():
             raise NotFound
 
@@ -48,23 +49,23 @@ class CallTool(ApiView):
         `tool_error` and `details.result`; 503 with `breaker_open` while its server is left alone."""
         if self.actor.is_person:
             raise NotAllowed(NOT_PEOPLE, details={"reason": "identities_only"})
-        outcome = loop.run(gateway.call_tool(self._ask()), timeout=LONGEST)
-        reply = edge.answer(outcome)
+        outcome = background_loop.run(pipeline.call_tool(self._ask()), timeout=LONGEST)
+        reply = rest_renderer.render_result(outcome)
         return Response(reply.body, status=reply.status, headers=reply.headers)
 
-    def _ask(self) -> gateway.Ask:
+    def _ask(self) -> pipeline.IncomingCall:
         """A body that cannot be read is still somebody's call: whether it may be known of is decided first."""
         here = context.current()
         bearer = self.request.META["HTTP_AUTHORIZATION"].strip().partition(" ")[2].strip()
         asked = {"bearer": bearer, "server": "", "tool": self.name, "request_id": here.request_id}
         try:
-            parameters, around = edge.read_call(self.request.data)
-        except Invalid as problem:
+            parameters, around = rest_renderer.parse_call_body(self.request.data)
+        except InvalidInput as problem:
             fields = tuple((one.field, one.message) for one in problem.fields)
-            return gateway.Ask(
+            return pipeline.IncomingCall(
                 **asked, arguments={}, source=here.source, problem=problem.message, problem_fields=fields
             )  # fmt: skip
-        return gateway.Ask(**asked, arguments=parameters, source=here.source, context=around)
+        return pipeline.IncomingCall(**asked, arguments=parameters, source=here.source, context=around)
 
 
 class OneCall(ApiView):
@@ -123,7 +124,7 @@ def _logged(row: InvocationLog) -> dict[str, Any]:
     return {
         **about,
         "status": status,
-        "message": permits.message(approval) if status == ApprovalState.PENDING else None,
+        "message": call_approvals.waiting_message(approval) if status == ApprovalState.PENDING else None,
         "approval_id": approval.pk,
         "expires_at": approval.expires_at,
         "used_by": approval.used_by,

@@ -20,7 +20,7 @@ def _for_reader(actor: Actor) -> Any:
 
 
 class Invocations(ApiView):
-    @listing(of=InvocationShape, filters=InvocationFilters, paged="cursor", at="timestamp")
+    @listing(gives=InvocationShape, filters=InvocationFilters, paged="cursor", time_column="timestamp")
     def get(self, asked: dict[str, Any]) -> Any:
         """List calls
 

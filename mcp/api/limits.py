@@ -5,15 +5,15 @@ from uuid import UUID
 
 from common.api.operations import listing, operation
 from common.errors import NotFound
-from mcp import breakers, budgets
 from mcp.api.shapes import limits as shapes
 from mcp.choices import BreakerScope
+from mcp.limits import breakers, budgets
 from mcp.models import Breaker, Budget
 from nhi.api.views import ApiView
 
 
 class Budgets(ApiView):
-    @listing(of=shapes.BudgetShape, filters=shapes.BudgetFilters, needs="mcp.view_budget")
+    @listing(gives=shapes.BudgetShape, filters=shapes.BudgetFilters, needs="mcp.view_budget")
     def get(self, asked: dict[str, Any]) -> Any:
         """List budgets
 
@@ -55,13 +55,13 @@ class OneBudget(ApiView):
         """Remove a budget
 
         No limit from here on. The answer is the budget as it was."""
-        self.budget.used = budgets.used([self.budget])[self.budget.pk]  # type: ignore[attr-defined]  # it will be gone
+        self.budget.used = budgets.load_usage([self.budget])[self.budget.pk]  # type: ignore[attr-defined]  # it will be gone
         budgets.remove(actor=self.actor, budget=self.budget)
         return self.budget
 
 
 class Breakers(ApiView):
-    @listing(of=shapes.BreakerShape, filters=shapes.BreakerFilters, needs="mcp.view_breaker")
+    @listing(gives=shapes.BreakerShape, filters=shapes.BreakerFilters, needs="mcp.view_breaker")
     def get(self, asked: dict[str, Any]) -> Any:
         """List breakers
 

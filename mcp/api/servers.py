@@ -7,11 +7,11 @@ from django.db.models import Prefetch
 
 from common.api.operations import listing, operation
 from common.api.shapes import Input, Reason
-from common.errors import GatehouseError, Invalid
-from mcp import health, servers
+from common.errors import GatehouseError, InvalidInput
 from mcp.api.shapes import servers as shapes
-from mcp.catalogue import Report
 from mcp.models import HealthReport, Server, Tool
+from mcp.servers import health, lifecycle
+from mcp.tools.catalogue import RefreshReport
 from nhi.actors import Actor
 from nhi.api.views import ApiView
 from nhi.models import User
@@ -37,12 +37,12 @@ def owner(view: ApiView, given: dict[str, Any]) -> User:
         named: User = view.named(User.objects.all(), "owner_id", given.pop("owner_id"))
         return named
     if not view.actor.is_person:
-        raise Invalid.field("owner_id", "Name a person: an identity owns no server.")
+        raise InvalidInput.for_field("owner_id", "Name a person: an identity owns no server.")
     return cast("User", User.objects.get(pk=view.actor.id))
 
 
 class Servers(ApiView):
-    @listing(of=shapes.ServerItem, filters=shapes.ServerFilters)
+    @listing(gives=shapes.ServerItem, filters=shapes.ServerFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List servers
 
@@ -60,8 +60,8 @@ class Servers(ApiView):
         `Offline`. Its tools wait for approval."""
         values = given.pop("secrets", {})
         whose = owner(self, given)
-        made = servers.create(
-            actor=self.actor, name=given.pop("name"), owner=whose, given=given, secret_values=values
+        made = lifecycle.create(
+            actor=self.actor, name=given.pop("name"), owner=whose, configuration=given, secret_values=values
         )  # fmt: skip
         return fresh(made, self.actor)
 
@@ -88,7 +88,7 @@ class OneServer(OfServer):
         values = given.pop("secrets", {})
         if "owner_id" in given:
             given["owner"] = owner(self, given)
-        return fresh(servers.change(actor=self.actor, server=self.server, secret_values=values, **given), self.actor)
+        return fresh(lifecycle.change(actor=self.actor, server=self.server, secret_values=values, **given), self.actor)
 
 
 class Test(OfServer):
@@ -102,14 +102,14 @@ class Test(OfServer):
 
 class Refresh(OfServer):
     @operation(takes=Nothing, gives=shapes.RefreshedShape, needs="mcp.operate_server", refusals=(502,))
-    def post(self, _given: dict[str, Any]) -> Report:
+    def post(self, _given: dict[str, Any]) -> RefreshReport:
         """Refresh a server's tools
 
         Asks for its list, 30 seconds at most. Nothing that is new or changed may be called before somebody approves
         it. A server that does not answer: 502."""
         report = health.refresh(server=self.server, actor=self.actor)
         if report is None:
-            said = servers.read(self.server)
+            said = lifecycle.read(self.server)
             raise NoAnswer(said.last_error or said.status_reason)
         return report
 
@@ -120,7 +120,7 @@ class Enable(OfServer):
         """Enable a server
 
         Answers after it was met, 10 seconds at most."""
-        return fresh(servers.enable(actor=self.actor, server=self.server, reason=given["reason"]), self.actor)
+        return fresh(lifecycle.enable(actor=self.actor, server=self.server, reason=given["reason"]), self.actor)
 
 
 class Disable(OfServer):
@@ -129,11 +129,11 @@ class Disable(OfServer):
         """Disable a server
 
         Calls of its tools that arrive after this answer are refused; those under way finish."""
-        return fresh(servers.disable(actor=self.actor, server=self.server, reason=given["reason"]), self.actor)
+        return fresh(lifecycle.disable(actor=self.actor, server=self.server, reason=given["reason"]), self.actor)
 
 
 class HealthReports(ApiView):
-    @listing(of=shapes.HealthReportShape, filters=shapes.HealthReportFilters)
+    @listing(gives=shapes.HealthReportShape, filters=shapes.HealthReportFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List reports of checks
 

@@ -4,11 +4,11 @@ from typing import Any
 from uuid import UUID
 
 from common.api.operations import listing, operation
-from mcp import definitions, tools
-from mcp import listing as lists
 from mcp.api.shapes import tools as shapes
 from mcp.choices import DefinitionState
+from mcp.gateway import tool_list as lists
 from mcp.models import Tool
+from mcp.tools import catalogue, definitions
 from nhi.api.views import ApiView
 from nhi.models import User
 
@@ -17,7 +17,7 @@ LOOKUPS = {"server": "server__name", "definition": "state", "tool": "name"}
 
 
 class Tools(ApiView):
-    @listing(of=shapes.ToolShape, filters=shapes.ToolFilters)
+    @listing(gives=shapes.ToolShape, filters=shapes.ToolFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List tools
 
@@ -33,7 +33,7 @@ class Tools(ApiView):
         assert loaded is not None  # no identity comes without a token
         assert loaded.identity is not None  # the same
         scope = tuple(loaded.token.scope.split()) if loaded.token else ()
-        held = lists.callable_by(loaded.identity, scope=scope)
+        held = lists.find_callable_tools(loaded.identity, scope=scope)
         return ROWS.filter(pk__in=[tool.pk for tool in held], state=DefinitionState.APPROVED)
 
 
@@ -59,7 +59,7 @@ class OneTool(OfTool):
         What its server says of it is changed by nobody here."""
         if "owner_id" in given:
             given["owner"] = self.named(User.objects.all(), "owner_id", given.pop("owner_id"))
-        changed: Tool = ROWS.get(pk=tools.change(actor=self.actor, tool=self.tool, **given).pk)
+        changed: Tool = ROWS.get(pk=catalogue.change_tool(actor=self.actor, tool=self.tool, **given).pk)
         return changed
 
 

@@ -2,7 +2,7 @@
 
 from django.urls import path, register_converter
 
-from common.api import paths  # noqa: F401 - its converter registers itself
+from common.api import path_converters  # noqa: F401 - its converter registers itself
 from mcp.api import approvals, calls, invocations, limits, servers, tools
 
 

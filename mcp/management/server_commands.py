@@ -5,20 +5,20 @@ from typing import Any
 
 from common import egress
 from common.commands import GatehouseCommand
-from common.errors import Invalid
-from mcp import upstream
+from common.errors import InvalidInput
+from common.executors import background_loop
+from mcp.client import transports
 from mcp.models import Server
-from mcp.threads import loop
 
 
-def named(name: str) -> Server:
+def find_server(name: str) -> Server:
     found: Server | None = Server.objects.select_related("owner").filter(name=name).first()
     if found is None:
-        raise Invalid.field("name", f"There is no server {name!r}.")
+        raise InvalidInput.for_field("name", f"There is no server {name!r}.")
     return found
 
 
-def about(server: Server) -> dict[str, Any]:
+def describe_server(server: Server) -> dict[str, Any]:
     """A server in a terminal: how it is, and why."""
     return {
         "id": server.pk,
@@ -41,12 +41,12 @@ class ServerCommand(GatehouseCommand):
         try:
             super().handle(*args, **options)
         finally:
-            loop.stop(_let_go)
+            background_loop.stop(_close_connections)
 
 
-async def _let_go() -> None:
-    await upstream.close_all()
-    await egress.close()
+async def _close_connections() -> None:
+    await transports.close_all()
+    await egress.close_session()
 
 
 class SwitchCommand(ServerCommand):

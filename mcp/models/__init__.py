@@ -1,4 +1,4 @@
-"""The app's tables, a module a subject."""
+"""Models of the gateway, one module per subject."""
 
 from mcp.models.calls import Call, CallApproval, CallApprovalOrigin, CallSlot
 from mcp.models.health import HealthReport

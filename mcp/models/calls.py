@@ -1,4 +1,4 @@
-"""Calls that are under way, and calls that wait for a person."""
+"""Active calls, and calls that wait for approval."""
 
 from typing import TYPE_CHECKING
 
@@ -16,23 +16,24 @@ if TYPE_CHECKING:
 
 
 class Call(models.Model):
-    """The lease of a call in flight: written by the transaction that allowed it, taken away by the one that logs it.
+    """The lease of an active call. Finished calls are in the call log, `InvocationLog`.
 
-    No foreign keys: they would wait behind the locks of the rows they point at.
+    The transaction that allows the call creates the row, and the transaction that logs the call deletes it. There are
+    no foreign keys: their checks would wait for locks of the referenced rows.
     """
 
-    #: The id that its log row will have.
+    #: The id of the future log row.
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent_id = models.UUIDField()
     server_id = models.UUIDField()
     tool_id = models.UUIDField()
-    #: The process that makes the call and renews this.
+    #: The process that makes the call and renews the lease.
     owner = models.UUIDField()
-    #: Past it the call counts as lost, and its row is written for it.
+    #: After the deadline the call counts as lost, and another process writes its log row.
     deadline = models.DateTimeField()
-    #: Why its owner should give it up; empty while nothing speaks against it.
+    #: Why the owner must cancel the call; empty while the call may continue.
     stop_reason = models.CharField(max_length=64, blank=True)
-    #: The log row as far as it is known when the call begins.
+    #: The fields of the log row that are known before the call.
     row = models.JSONField()
 
     class Meta:
@@ -48,7 +49,7 @@ class Call(models.Model):
 
 
 class CallSlot(models.Model):
-    """A call in flight counts against one budget's concurrency. Held while its lease is live, and gone with it."""
+    """One active call in the concurrency limit of one budget. The slot exists as long as the call's lease."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     budget_id = models.UUIDField()
@@ -68,25 +69,30 @@ class CallSlot(models.Model):
 
 
 class CallApprovalQuerySet(QuerySet["CallApproval"]):
+    """Call approvals. People without the view right see those for the identities that they manage."""
+
     def visible_to(self, actor: "Actor") -> "CallApprovalQuerySet":
         if actor.may("mcp.view_callapproval"):
             return self
         if not actor.is_person:
             rows = self.filter(agent_id__in=[actor.id])
-            # An approval has the id of the call that first asked for it.
-            asked = InvocationLog.objects.visible_to(actor).values("pk")
-            return rows if actor.run_id is None else rows.filter(pk__in=asked)
+            # An approval has the id of the first call that needed it.
+            own_calls = InvocationLog.objects.visible_to(actor).values("pk")
+            return rows if actor.run_id is None else rows.filter(pk__in=own_calls)
         return self.filter(agent_id__in=Identity.objects.managed_by(actor).values("pk"))
 
     def waiting(self) -> "CallApprovalQuerySet":
         return self.filter(state=ApprovalState.PENDING, expires_at__gt=timezone.now())
 
     def barring(self, actor: "Actor") -> "CallApprovalQuerySet":
-        """Those behind which this person stands, as is recorded with them or as identities are handled now."""
+        """Approvals about which this person may not decide.
+
+        The person is a recorded origin of the call, or handles an identity among its origins now.
+        """
         return self.filter(_bars(actor))
 
     def decidable_by(self, actor: "Actor") -> "CallApprovalQuerySet":
-        """Waiting calls about which this person may decide: the same for the list, the count and the decision."""
+        """Waiting calls about which this person may decide. Lists, counts and decisions all use this filter."""
         if not actor.is_person or actor.only_reads or not actor.may("mcp.decide_approval"):
             return self.none()
         return self.waiting() if actor.is_superuser else self.waiting().exclude(_bars(actor))
@@ -95,33 +101,35 @@ class CallApprovalQuerySet(QuerySet["CallApproval"]):
 def _bars(actor: "Actor") -> Q:
     if not actor.is_person:
         return Q(pk__in=[])
-    handled = Identity.objects.in_hands_of(actor).values("pk")
-    is_behind = Q(kind=OriginKind.PERSON, object_id=actor.id) | Q(kind=OriginKind.IDENTITY, object_id__in=handled)
-    origins = CallApprovalOrigin.objects.filter(is_behind, approval=OuterRef("pk"))
-    # Approvals of before origins were recorded have the agent and its owner of then.
-    return Q(owner_id=actor.id) | Q(agent_id__in=handled) | Q(Exists(origins))
+    handled_identities = Identity.objects.handled_by(actor).values("pk")
+    is_origin = Q(kind=OriginKind.PERSON, object_id=actor.id) | Q(
+        kind=OriginKind.IDENTITY, object_id__in=handled_identities
+    )
+    origins = CallApprovalOrigin.objects.filter(is_origin, approval=OuterRef("pk"))
+    # Older approvals have no recorded origins, only the agent and the owner of that time.
+    return Q(owner_id=actor.id) | Q(agent_id__in=handled_identities) | Q(Exists(origins))
 
 
 class CallApproval(models.Model):
-    """A call that waits for a person; once approved, a permit for one such call within fifteen minutes."""
+    """A call that waits for a person. Once approved, it allows one such call within fifteen minutes."""
 
-    #: The id of the call that first asked.
+    #: The id of the first call that needed the approval.
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent_id = models.UUIDField()
     agent_name = models.CharField(max_length=192)
     tool_id = models.UUIDField()
     tool_name = models.CharField(max_length=192)
     args_hash = models.CharField(max_length=64)
-    #: The arguments as they were sent, encrypted until somebody decides; empty from then on.
+    #: The original arguments, encrypted until a person decides; empty afterwards.
     sealed_arguments = models.TextField(blank=True, editable=False)
-    #: What is kept of them afterwards, redacted.
+    #: The redacted arguments, stored with the decision.
     arguments = models.JSONField(null=True, editable=False)
-    #: What the caller said of why: the conversation, the user's instruction.
+    #: The context that the caller sent: the conversation, the user's instruction.
     context = models.JSONField(default=dict, editable=False)
     grant_id = models.UUIDField(null=True)
-    #: What the yes is for besides the arguments: definition, the server's revision, grant, the caller's access.
+    #: The approval's scope besides the arguments: definition, server revision, grant, the caller's access.
     terms = models.CharField(max_length=160, default="", editable=False)
-    #: The owner of the agent at that time: not the one to approve.
+    #: The owner of the agent at that time, who may not approve.
     owner_id = models.UUIDField(null=True)
     state = models.CharField(max_length=16, choices=ApprovalState, default=ApprovalState.PENDING, editable=False)
     asked_at = models.DateTimeField(default=timezone.now)
@@ -131,11 +139,11 @@ class CallApproval(models.Model):
     decided_by_id = models.UUIDField(null=True)
     decided_by_name = models.CharField(max_length=192, blank=True)
     reason = models.CharField(max_length=500, blank=True)
-    #: The call that used the permit up.
+    #: The call that used the approval.
     used_by = models.UUIDField(null=True)
-    #: Nobody else may decide: whoever holds the right stands behind the call.
+    #: Only a superuser may decide: all holders of the permission are origins of the call.
     needs_superuser = models.BooleanField(default=False, db_default=False, editable=False)
-    #: A superuser decided who stands behind the call.
+    #: The deciding superuser is an origin of the call.
     break_glass = models.BooleanField(default=False, db_default=False, editable=False)
 
     objects = CallApprovalQuerySet.as_manager()
@@ -158,13 +166,15 @@ class CallApproval(models.Model):
 
 
 class CallApprovalOrigin(models.Model):
-    """Something behind a waiting call: a run or a task that it was made in, an identity of its chain, or a person who
-    may not decide about it, and why."""
+    """An origin of a waiting call: its run or task, an identity of its delegation chain, or a person.
+
+    A person with an origin row may not decide about the call; `role` tells why.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     approval = models.ForeignKey(CallApproval, on_delete=models.CASCADE, related_name="origins")
     kind = models.CharField(max_length=8, choices=OriginKind)
-    #: Its subject may belong to another app, so its key stands here alone.
+    #: A plain key, because the object may belong to another app.
     object_id = models.UUIDField()
     role = models.CharField(max_length=16, choices=OriginRole, default=OriginRole.MEMBER)
 

@@ -1,4 +1,4 @@
-"""What each check of a server found."""
+"""Results of server health checks."""
 
 from django.db import models
 from django.utils import timezone
@@ -9,7 +9,7 @@ from mcp.models.servers import Server
 
 
 class HealthReport(models.Model):
-    """One handshake with a server, on demand or by the clock."""
+    """One handshake that Gatehouse made with a server, on demand or periodically, and its result."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     server = models.ForeignKey(Server, on_delete=models.CASCADE, related_name="health_reports")
@@ -20,7 +20,7 @@ class HealthReport(models.Model):
     error_message = models.CharField(max_length=500, blank=True)
     server_capabilities = models.JSONField(default=list)
     protocol_version = models.CharField(max_length=16, blank=True)
-    #: Who asked; empty for the clock.
+    #: The name of the person who requested the check; empty for scheduled checks.
     asked_by = models.CharField(max_length=192, blank=True)
 
     class Meta:

@@ -1,4 +1,4 @@
-"""How much may be called, and when a failing service is left alone."""
+"""Budgets and circuit breakers."""
 
 from django.db import models
 from django.db.models import Q, QuerySet
@@ -10,7 +10,7 @@ from mcp.models.servers import Server
 
 
 class Budget(models.Model):
-    """Limits on the calls of one server, tool, agent or grant, and what is used of them."""
+    """Limits on the calls of one server, tool, agent or grant, and their usage."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     scope = models.CharField(max_length=8, choices=BudgetScope)
@@ -19,9 +19,9 @@ class Budget(models.Model):
     requests_per_second = models.FloatField(null=True, blank=True)
     burst_size = models.PositiveIntegerField(null=True, blank=True)
     concurrency_limit = models.PositiveIntegerField(null=True, blank=True)
-    #: Seconds; the shortest of all that apply holds.
+    #: Seconds. The shortest timeout of all budgets that apply to a call is used.
     timeout = models.FloatField(null=True, blank=True)
-    #: 0 = none.
+    #: 0 means no quota.
     daily_quota = models.PositiveIntegerField(default=0)
     calls_per_hour = models.PositiveIntegerField(null=True, blank=True)
 
@@ -48,10 +48,10 @@ class Budget(models.Model):
 
 
 class BudgetWindow(models.Model):
-    """Calls of one budget in one minute: a rolling hour is the last sixty of them."""
+    """The number of calls of one budget in one minute. A rolling hour is the sum of the last sixty windows."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    # No constraint: what counts is written in the deciding transaction and must not wait for its parent's lock.
+    # No constraint: the deciding transaction writes this row and must not wait for the lock of the budget.
     budget = models.ForeignKey(Budget, on_delete=models.DO_NOTHING, db_constraint=False, related_name="windows")
     minute = models.DateTimeField()
     used = models.PositiveIntegerField(default=0)
@@ -66,6 +66,8 @@ class BudgetWindow(models.Model):
 
 
 class BreakerQuerySet(QuerySet["Breaker"]):
+    """Circuit breakers. A breaker stops all callers of its service, or one identity."""
+
     def for_all(self) -> "BreakerQuerySet":
         """Breakers that stop every caller of their service."""
         return self.filter(agent_id=None)
@@ -76,31 +78,31 @@ class BreakerQuerySet(QuerySet["Breaker"]):
 
 
 class Breaker(models.Model):
-    """Whether a service is called: its consecutive faults, shared by all processes.
+    """A circuit breaker of a service. All processes share its state and its count of consecutive faults.
 
     A breaker without an identity stops every caller of its service. A breaker with one stops that identity alone.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    #: A server's name, or that of an outside service which Gatehouse itself calls.
+    #: The name of a server, or of an external service that Gatehouse itself calls.
     service_name = models.CharField(max_length=100)
-    # No constraint in the database: a fault that makes a row must not wait for whoever has locked the server's.
+    # No constraint in the database: creating a breaker after a fault must not wait for a lock of the server's row.
     server = models.ForeignKey(
         Server, on_delete=models.PROTECT, null=True, related_name="breakers", db_constraint=False
     )
-    #: The identity whose calls this breaker stops; null when it stops the calls of all.
+    #: The identity whose calls this breaker stops; null when it stops all callers.
     agent_id = models.UUIDField(null=True, editable=False)
     agent_name = models.CharField(max_length=192, blank=True, default="", editable=False)
     state = models.CharField(max_length=12, choices=BreakerState, default=BreakerState.CLOSED, editable=False)
     failure_count = models.PositiveIntegerField(default=0, editable=False)
-    #: The last `failure_threshold` faults in a row of a server, oldest first, each as `[source, kind]`.
+    #: The last `failure_threshold` consecutive faults of a server, oldest first, each as `[source, kind]`.
     recent_faults = models.JSONField(default=list, editable=False)
     failure_threshold = models.PositiveIntegerField(default=5)
     last_failure_time = models.DateTimeField(null=True, editable=False)
     #: Seconds.
     recovery_timeout = models.PositiveIntegerField(default=30)
     last_state_change = models.DateTimeField(default=timezone.now, editable=False)
-    #: The one call that tries whether the service is back, and until when it is waited for.
+    #: The call that probes whether the service works again, and the time until which its result is awaited.
     probe_id = models.UUIDField(null=True, editable=False)
     probe_until = models.DateTimeField(null=True, editable=False)
 

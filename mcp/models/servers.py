@@ -1,4 +1,4 @@
-"""Servers whose tools are called through the gateway, and the secrets that only they are given."""
+"""Upstream servers and their secrets."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,8 +7,8 @@ from django.db import models
 from django.db.models import ExpressionWrapper, Q, Value
 from django.utils import timezone
 
+from common.db.querysets import NonDeletableModel, NonDeletableQuerySet
 from common.ids import uuid7
-from common.querysets import Kept, KeptQuerySet
 from mcp.choices import SEED_WORDS, Connection, Transport
 from nhi.models import Identity
 
@@ -16,29 +16,31 @@ if TYPE_CHECKING:
     from nhi.actors import Actor
 
 
-class ServerQuerySet(KeptQuerySet["Server"]):
+class ServerQuerySet(NonDeletableQuerySet["Server"]):
+    """Servers. An actor who sees a server does not always see its configuration."""
+
     def visible_to(self, actor: "Actor") -> "ServerQuerySet":
-        """All for those who read the register of servers; for people, those they own or own a tool of."""
+        """All servers for actors with `view_server`; for other people, those that they own or whose tools they see."""
         if actor.may("mcp.view_server"):
             return self
         if not actor.is_person:
             return self.none()
-        mine = Identity.objects.visible_to(actor).values("pk")
-        return self.filter(Q(owner_id=actor.id) | Q(tools__in=mine)).distinct()
+        visible_identities = Identity.objects.visible_to(actor).values("pk")
+        return self.filter(Q(owner_id=actor.id) | Q(tools__in=visible_identities)).distinct()
 
     def with_configuration_for(self, actor: "Actor") -> "ServerQuerySet":
-        """Each with `shows_configuration`: whether this actor sees how it is reached, and not only that it is there."""
+        """Annotate each server with `shows_configuration`: whether this actor may see the server's configuration."""
         if actor.may("mcp.view_server"):
             return self.annotate(shows_configuration=Value(True))
-        owns = Q(owner_id=actor.id) if actor.is_person else Q(pk=None)
-        return self.annotate(shows_configuration=ExpressionWrapper(owns, models.BooleanField()))
+        is_owner = Q(owner_id=actor.id) if actor.is_person else Q(pk=None)
+        return self.annotate(shows_configuration=ExpressionWrapper(is_owner, models.BooleanField()))
 
     def enabled(self) -> "ServerQuerySet":
         return self.filter(enabled=True)
 
 
-class Server(Kept):
-    """How a server is reached, and how it is doing."""
+class Server(NonDeletableModel):
+    """An upstream server: its configuration and its connection status."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=63, unique=True)
@@ -50,18 +52,18 @@ class Server(Kept):
     env = models.JSONField(default=dict, blank=True)
     base_url = models.CharField(max_length=2000, blank=True)
     headers = models.JSONField(default=dict, blank=True)
-    #: Seconds a call may take.
+    #: The maximum duration of a call, in seconds.
     timeout = models.FloatField(default=30.0)
-    #: What whoever configured it says it can do; what it says itself is in `server_capabilities`.
+    #: The capabilities that people configured. The server's own list is in `server_capabilities`.
     capabilities = models.JSONField(default=list, blank=True)
     schema_version = models.CharField(max_length=32, blank=True)
     enabled = models.BooleanField(default=True, editable=False)
-    #: Raised with every change of how it is reached, so that no connection outlives one.
+    #: Incremented with every change of the connection settings, so that no connection outlives a change.
     revision = models.PositiveIntegerField(default=1, editable=False)
-    #: Who changed last how it is reached: not the one to approve what changes with it.
+    #: The last person who changed the connection settings. This person may not approve the resulting definitions.
     changed_by_id = models.UUIDField(null=True, editable=False)
     changed_by_name = models.CharField(max_length=192, blank=True, editable=False)
-    #: When that was; empty while it is reached as it was registered.
+    #: The time of that change; empty while the connection settings are those of the registration.
     changed_at = models.DateTimeField(null=True, editable=False)
 
     status = models.CharField(max_length=16, choices=Connection, default=Connection.OFFLINE, editable=False)
@@ -75,16 +77,16 @@ class Server(Kept):
     server_capabilities = models.JSONField(default=list, editable=False)
     instructions = models.TextField(blank=True, editable=False)
     handshake_latency_ms = models.FloatField(null=True, editable=False)
-    #: Seconds from the first byte sent to a list of tools.
+    #: Seconds from the first byte sent to the list of tools.
     initialization_time = models.FloatField(null=True, editable=False)
-    #: The last check that went well.
+    #: The time of the last successful check.
     last_health_check = models.DateTimeField(null=True, editable=False)
     last_checked_at = models.DateTimeField(null=True, editable=False)
     last_refreshed_at = models.DateTimeField(null=True, editable=False)
-    #: The last time its tools were asked for, whether or not it said them.
+    #: The time of the last `tools/list` request, successful or not.
     refresh_tried_at = models.DateTimeField(null=True, editable=False)
     last_error = models.CharField(max_length=500, blank=True, editable=False)
-    #: The steps of the last handshake, redacted: what was sent, what came.
+    #: The redacted steps of the last handshake: requests and answers.
     last_handshake = models.JSONField(default=list, editable=False)
 
     created_by_id = models.UUIDField(null=True, editable=False)
@@ -112,12 +114,12 @@ class Server(Kept):
 
     @property
     def connection_state(self) -> str:
-        """Seed 004's word for the status."""
+        """The status in the terms of seed 004."""
         return SEED_WORDS[Connection(self.status)]
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What makes it this server and no other: pinned with each of its tools. Values of secrets are no part."""
+        """The connection settings, which are pinned with each tool. Secrets are represented by row ids, not values."""
         return {
             "name": self.name,
             "transport": self.transport,
@@ -131,9 +133,9 @@ class Server(Kept):
 
 
 class ServerSecret(models.Model):
-    """A value that `${NAME}` stands for in this server's environment, arguments and headers. Replaced, never shown."""
+    """The value of `${NAME}` in this server's environment and headers. It can be replaced but is never shown."""
 
-    #: A new value is a new row under a new id, so that what was pinned with the old one shows the change.
+    #: A new value is a new row with a new id, so that definitions pinned with the old value count as changed.
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     server = models.ForeignKey(Server, on_delete=models.PROTECT, related_name="secrets")
     name = models.CharField(max_length=100)

@@ -1,4 +1,4 @@
-"""The tools that servers offer, and every definition of them that was ever seen."""
+"""Tools of servers, and all versions of their definitions."""
 
 from typing import TYPE_CHECKING
 
@@ -6,8 +6,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from common.db.querysets import NonDeletableModel, NonDeletableQuerySet
 from common.ids import uuid7
-from common.querysets import Kept, KeptQuerySet
 from mcp.choices import DefinitionState
 from mcp.models.servers import Server
 from nhi.models import Identity
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from nhi.actors import Actor
 
 
-class ToolQuerySet(KeptQuerySet["Tool"]):
+class ToolQuerySet(NonDeletableQuerySet["Tool"]):
+    """Tools. Actors without the view right see the tools whose identities they see."""
+
     def visible_to(self, actor: "Actor") -> "ToolQuerySet":
         if actor.may("mcp.view_tool"):
             return self
@@ -26,22 +28,22 @@ class ToolQuerySet(KeptQuerySet["Tool"]):
         return self.filter(state__in=states)
 
 
-class Tool(Kept):
-    """What stands behind a tool's identity: its server, and the definition that was approved for it."""
+class Tool(NonDeletableModel):
+    """The server and the approved definition of a tool's identity."""
 
     identity = models.OneToOneField(Identity, on_delete=models.PROTECT, primary_key=True, related_name="tool")
     server = models.ForeignKey(Server, on_delete=models.PROTECT, related_name="tools")
-    #: As the server calls it.
+    #: The name that the server uses.
     name = models.CharField(max_length=128)
     state = models.CharField(max_length=16, choices=DefinitionState, default=DefinitionState.PENDING, editable=False)
     state_since = models.DateTimeField(default=timezone.now, editable=False)
-    #: What a call is decided by; empty until somebody approves the first one.
+    #: The definition that decides calls; null until the first approval.
     approved = models.ForeignKey(
         "ToolDefinition", on_delete=models.PROTECT, null=True, related_name="+", editable=False
     )
-    #: What the server said last.
+    #: The latest definition from the server.
     current = models.ForeignKey("ToolDefinition", on_delete=models.PROTECT, null=True, related_name="+", editable=False)
-    #: Each call waits for a person, whoever makes it.
+    #: Every call of the tool waits for a person's approval.
     requires_approval = models.BooleanField(default=False)
     deprecated = models.BooleanField(default=False)
     tags = models.JSONField(default=list, blank=True)
@@ -68,8 +70,8 @@ class Tool(Kept):
         return f"{self.server}__{self.name}"
 
 
-class ToolDefinition(Kept):
-    """One version of what a server says of a tool, with the server as it was reached then. Pinned by its hash."""
+class ToolDefinition(NonDeletableModel):
+    """One version of a tool's definition, including the server's connection settings at that time. Pinned by hash."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     tool = models.ForeignKey(Tool, on_delete=models.PROTECT, related_name="definitions")
@@ -77,21 +79,21 @@ class ToolDefinition(Kept):
     hash = models.CharField(max_length=64)
     #: {name, title, description, inputSchema, outputSchema, annotations, icons, _meta, server, capability}
     body = models.JSONField()
-    #: Whether our own checker can check arguments against its input schema; the server checks them in any case.
+    #: Whether Gatehouse can check arguments against the input schema. The server checks them in any case.
     checkable = models.BooleanField(default=False)
-    #: What a person should look at twice: [{kind, place, message}].
+    #: Warnings for reviewers: [{kind, place, message}].
     flags = models.JSONField(default=list)
-    #: The rules and the names of other servers' objects that the flags come from; others by now, they are found anew.
+    #: Digest of the rules and object names that produced the flags. When these change, the flags are computed again.
     flagged_by = models.CharField(max_length=64, blank=True, default="")
     seen_at = models.DateTimeField(default=timezone.now)
-    #: The person whose change made this version; empty when it was the server itself.
+    #: The person whose change created this version; empty when the server changed the definition.
     changed_by_id = models.UUIDField(null=True)
     changed_by_name = models.CharField(max_length=192, blank=True)
     approved_at = models.DateTimeField(null=True)
     approved_by_id = models.UUIDField(null=True)
     approved_by_name = models.CharField(max_length=192, blank=True)
     approve_reason = models.CharField(max_length=500, blank=True)
-    #: Whoever added the server approved this, its first definition.
+    #: The approver of this first definition also added or configured the server.
     self_approved = models.BooleanField(default=False)
 
     class Meta:
@@ -108,11 +110,11 @@ class ToolDefinition(Kept):
 
 
 class PendingChange(models.Model):
-    """What a person has changed about a tool since its definition was approved: their part in what waits."""
+    """A person's change to a tool since its last approval. It bars the person from approving the pending definition."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     tool = models.ForeignKey(Tool, on_delete=models.CASCADE, related_name="pending_changes")
-    #: `capability`, or a part of how the server is reached: `base_url`, `headers.X-Team`, `secrets.KEY`.
+    #: `capability`, or one of the connection settings: `base_url`, `headers.X-Team`, `secrets.KEY`.
     place = models.CharField(max_length=300)
     changed_by_id = models.UUIDField()
     changed_by_name = models.CharField(max_length=192)

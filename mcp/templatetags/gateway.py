@@ -3,8 +3,8 @@
 from django import template
 from django.utils.safestring import SafeString
 
-from common.admin import badges
-from common.admin.pages import link_if_any
+from common.console import badges
+from common.console.pages import link_if_any
 from common.templatetags.console import badge
 from mcp.models import Tool
 from nhi.models import InvocationLog
@@ -14,11 +14,11 @@ register = template.Library()
 
 @register.simple_tag
 def definition_of(tool: Tool) -> SafeString:
-    """The state of its definition, and whether somebody said that it goes."""
-    shown = badge(badges.find("mcp.DefinitionState", tool.state))
+    """The state of a tool's definition, and whether the tool is deprecated."""
+    badges_html = badge(badges.find("mcp.DefinitionState", tool.state))
     if tool.deprecated:
-        shown += SafeString(" ") + badge(badges.find("mcp.DefinitionState", "deprecated"))
-    return SafeString(shown)
+        badges_html += SafeString(" ") + badge(badges.find("mcp.DefinitionState", "deprecated"))
+    return SafeString(badges_html)
 
 
 @register.simple_tag

@@ -7,17 +7,17 @@ from urllib.parse import urlencode
 from django import forms
 from django.http import HttpRequest, HttpResponse
 
-from common.admin import badges, site_pages, times
-from common.admin.badges import Badge
-from common.admin.forms import ConsoleForm, JSONLinesField, MomentField
-from common.admin.pages import Control, link
-from common.errors import Invalid, NotAllowed
-from nhi import explain
-from nhi.admin import names
-from nhi.admin.base import ActingPage
+from common.console import badges, navigation, times
+from common.console.badges import Badge
+from common.console.forms import ConsoleForm, JSONLinesField, MomentField
+from common.console.pages import Control, link
+from common.errors import InvalidInput, NotAllowed
+from nhi.authorization import explain
+from nhi.authorization.explain import Explanation
 from nhi.choices import Kind
-from nhi.explain import Explanation
-from nhi.terms import Check, Match
+from nhi.console import name_fields
+from nhi.console.base import ActorPage
+from nhi.decisions.types import AccessMatch, CheckResult
 
 #: What a check asks, by its name; one that a later room adds goes by its own until it has words here.
 ASKS = {
@@ -41,8 +41,8 @@ WOULD = {"pass": "Would pass", "fail": "Would fail", "skip": "Not asked"}
 class AskForm(ConsoleForm):
     """The part of the question that stands in the address."""
 
-    caller = names.NameField("caller", label="Caller")
-    target = names.NameField("identity", label="May call", help_text="A tool, an agent or a service account.")
+    caller = name_fields.NameField("caller", label="Caller")
+    target = name_fields.NameField("identity", label="May call", help_text="A tool, an agent or a service account.")
     at = MomentField(label="At", required=False, help_text="Empty: now. Or a time to come.")
     action = forms.CharField(
         label="Action",
@@ -74,7 +74,7 @@ class ArgumentsForm(ConsoleForm):
 class Line:
     """One check as the page draws it."""
 
-    check: Check
+    check: CheckResult
     decides: bool
     #: It stands behind the one that decides: what it would have said.
     behind: bool
@@ -93,7 +93,7 @@ class Line:
 class Covering:
     """A grant or a role that covers the target, with its page."""
 
-    match: Match
+    match: AccessMatch
     url: str
 
     @property
@@ -106,7 +106,7 @@ class Covering:
         return badges.find("nhi.GrantState", state)
 
 
-class Explain(ActingPage):
+class Explain(ActorPage):
     """A GET asks and changes nothing; arguments come by POST to the same address and are kept nowhere."""
 
     template = "nhi/explain.html"
@@ -134,11 +134,11 @@ class Explain(ActingPage):
             unknown = any(error.code == "unknown" for error in _errors(asked))
             return self.page(form=asked, given=None, status=404 if unknown else 400)
         # A link holds ids; people read names.
-        read = {name: names.full(asked.cleaned_data[name]) for name in BOTH}
+        read = {name: name_fields.full_name(asked.cleaned_data[name]) for name in BOTH}
         asked.data = {**request.GET.dict(), **read}
         try:
             told = self._explain(asked, arguments)
-        except Invalid as error:
+        except InvalidInput as error:
             asked.refuse(error)
             return self.page(form=asked, given=None, status=400)
         return self.page(form=asked, given=given, status=status, **self._drawn(asked, told))
@@ -150,9 +150,11 @@ class Explain(ActingPage):
             form = AskForm(query)
         else:
             begun = {name: query.get(name, "").strip() for name in BOTH}
-            known = {name: names.known(BOTH[name], self.actor, text) or text for name, text in begun.items()}
+            known = {
+                name: name_fields.initial_name(BOTH[name], self.actor, text) or text for name, text in begun.items()
+            }
             form = AskForm(initial={**query.dict(), **known})
-        names.for_actor(form, self.actor)
+        name_fields.bind_name_fields(form, self.actor)
         return form
 
     def _explain(self, asked: AskForm, arguments: Any) -> Explanation:
@@ -211,7 +213,7 @@ class Explain(ActingPage):
         rights = (f"nhi.add_{model}", f"nhi.revoke_{model}")
         return not self.actor.only_reads and all(self.actor.may(right) for right in rights)
 
-    def _giving(self, match: Match | None, caller: Any, target: Any) -> list[Control]:
+    def _giving(self, match: AccessMatch | None, caller: Any, target: Any) -> list[Control]:
         tool = target.kind == Kind.TOOL
         model, ends = ("toolpermission", ("agent", "tool")) if tool else ("nhipermission", ("source", "target"))
         if not self.actor.may(f"nhi.add_{model}") or (tool and caller.kind != Kind.AGENT):
@@ -230,14 +232,14 @@ def _errors(form: ConsoleForm) -> list[Any]:
 def _lines(told: Explanation) -> list[Line]:
     """Every check in its order. What lets a call pass is the grant or role, so that check decides an allow."""
     decision, lines, behind = told.decision, [], False
-    decider = decision.deciding.name if decision.deciding is not None else "access"
+    decider = decision.failed_check.name if decision.failed_check is not None else "access"
     for check in decision.checks:
         lines.append(Line(check, check.name == decider, behind and not decision.allowed))
         behind = behind or check.name == decider
     return lines
 
 
-def _covering(match: Match, target: Any) -> Covering:
+def _covering(match: AccessMatch, target: Any) -> Covering:
     if match.kind == "role":
         return Covering(match, link("nhi_roleassignment_page", match.id))
     model = "toolpermission" if target.kind == Kind.TOOL else "nhipermission"
@@ -257,4 +259,4 @@ def _address(asked: AskForm) -> str:
     return urlencode(query)
 
 
-site_pages.add("explain/", Explain.as_view(), "explain")
+navigation.add_site_page("explain/", Explain.as_view(), "explain")

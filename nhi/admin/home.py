@@ -7,10 +7,10 @@ from typing import Any
 from django.db.models import Exists
 from django.http import HttpRequest
 
-from common.admin.pages import Control, link
-from nhi.admin import counts, sentences
-from nhi.admin.base import ActingPage
+from common.console.pages import Control, link
 from nhi.choices import Kind
+from nhi.console import attention_counts, event_sentences
+from nhi.console.base import ActorPage
 from nhi.models import AuditEvent, Credential, Identity, NhiPermission, RoleAssignment, ToolPermission, User
 
 MINE = 8
@@ -107,22 +107,22 @@ def add(*parts: Part) -> None:
     _parts.extend(parts)
 
 
-class Home(ActingPage):
+class Home(ActorPage):
     template = "admin/index.html"
     title = "Home"
 
     def context(self) -> dict[str, Any]:
-        waiting = counts.for_request(self.request)
+        waiting = attention_counts.counts_for_request(self.request)
         steps = self._first_steps()
         return {
             "cards": [
                 {"need": need, "words": need.said(waiting[need.key], self.actor)}
-                for need in counts.needs()
+                for need in attention_counts.all_items()
                 if waiting.get(need.key)
             ],
             "steps": steps if steps and not all(step.done for step in steps) else [],
             "first_run": bool(steps) and not steps[0].done,
-            "recent": sentences.all_of(self._recent()),
+            "recent": event_sentences.event_sentences(self._recent()),
             "mine": list(self._mine()),
             "reads_only": self.actor.only_reads,
             "parts": self._further(),

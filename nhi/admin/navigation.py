@@ -8,11 +8,12 @@ from collections.abc import Callable
 from django.http import HttpRequest
 from django.urls import reverse
 
-from common.admin import navigation, palette
-from common.admin.navigation import Item
-from nhi.admin import counts, finding
-from nhi.admin.acting import may
-from nhi.admin.counts import Need
+from common.console import navigation, palette
+from common.console.navigation import Item
+from nhi.admin import palette_search
+from nhi.console import attention_counts
+from nhi.console.attention_counts import AttentionItem
+from nhi.console.request_actor import may
 
 
 def _who(right: str) -> Callable[[HttpRequest], bool]:
@@ -27,7 +28,7 @@ class Own(Item):
         return reverse(self.page)
 
 
-navigation.add(
+navigation.add_sidebar_items(
     Item("", "Home", "home", "index", lambda _request: True, key="h"),
     Item("Identities", "All identities", "smart_toy", "nhi_identity_changelist", _who("nhi.view_identity"), key="i"),
     Item(
@@ -56,55 +57,55 @@ navigation.add(
     Item("Settings", "System", "dns", "system", _who("nhi.view_process")),
 )
 
-counts.add(
-    Need(
+attention_counts.add_items(
+    AttentionItem(
         "credentials_ending",
-        counts.credentials_ending,
+        attention_counts.credentials_ending,
         "{} credential ends within 7 days",
         "{} credentials end within 7 days",
         "key",
         "nhi_credential_changelist",
         "ends=7",
     ),
-    Need(
+    AttentionItem(
         "identities_ending",
-        counts.identities_ending,
+        attention_counts.identities_ending,
         "{} identity ends within 7 days",
         "{} identities end within 7 days",
         "event_busy",
         "nhi_identity_changelist",
         "ends=7",
     ),
-    Need(
+    AttentionItem(
         "access_ending",
-        counts.access_ending,
+        attention_counts.access_ending,
         "{} grant ends within 7 days",
         "{} grants end within 7 days",
         "handshake",
         "nhi_toolpermission_changelist",
         "ends=7",
     ),
-    Need(
+    AttentionItem(
         "limits_void",
-        counts.limits_void,
+        attention_counts.limits_void,
         "{} grant has a limit that limits nothing",
         "{} grants have a limit that limits nothing",
         "rule",
         "nhi_toolpermission_changelist",
         "limit=nothing",
     ),
-    Need(
+    AttentionItem(
         "wildcards_waiting",
-        counts.wildcards_waiting,
+        attention_counts.wildcards_waiting,
         "{} role wildcard waits for your approval",
         "{} role wildcards wait for your approval",
         "badge",
         "nhi_role_changelist",
         "waiting=yes",
     ),
-    Need(
+    AttentionItem(
         "suspended",
-        counts.suspended,
+        attention_counts.suspended,
         "{} identity is suspended",
         "{} identities are suspended",
         "pause_circle",
@@ -113,5 +114,5 @@ counts.add(
     ),
 )
 
-navigation.count_with(counts.for_request)
-palette.add(finding.find)
+navigation.count_with(attention_counts.counts_for_request)
+palette.add_palette_providers(palette_search.find)

@@ -5,11 +5,11 @@ from django.contrib import admin
 from django.contrib.admin import ModelAdmin
 from django.urls import NoReverseMatch, URLPattern, path, reverse
 
-from common.admin.forms import ConsoleForm
+from common.console.forms import ConsoleForm
 from common.errors import NotAllowed, NotFound
-from nhi import saved_views
-from nhi.admin.base import ActingDialog
+from nhi.console.base import ActorDialog
 from nhi.models import SavedView
+from nhi.people import saved_views
 
 
 class NameForm(ConsoleForm):
@@ -19,7 +19,7 @@ class NameForm(ConsoleForm):
     )
 
 
-class SaveView(ActingDialog):
+class SaveView(ActorDialog):
     title = "Save this view"
     button = "Save view"
     form_class = NameForm
@@ -48,7 +48,7 @@ class SaveView(ActingDialog):
         return self.back()
 
 
-class RemoveView(ActingDialog):
+class RemoveView(ActorDialog):
     title = "Remove this view"
 
     view: SavedView

@@ -11,13 +11,15 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from common.admin import badges, site_pages
-from common.admin.badges import Badge
-from nhi import credentials, processes, registry, sign_in_guard
-from nhi.admin.base import ActingPage
-from nhi.admin.people_rights import LABELS, table
+from common.console import badges, navigation
+from common.console.badges import Badge
+from nhi import hooks, processes
+from nhi.console.base import ActorPage
+from nhi.console.role_rights import LABELS, role_rights_table
+from nhi.credentials import credentials
 from nhi.models import Process
 from nhi.models.processes import ProcessKind
+from nhi.people import sign_in_throttle
 
 #: Silent for this many heartbeats' patience, a process is taken for lost.
 LOST_AFTER = 3 * processes.LATE_AFTER
@@ -39,14 +41,14 @@ class Check:
     words: str
 
 
-class System(ActingPage):
+class System(ActorPage):
     template = "nhi/system/page.html"
     title = "System"
     actor_may = "nhi.view_process"
 
     def context(self) -> dict[str, Any]:
-        house = registry.house()
-        readiness = house.readiness() if house else registry.Readiness()
+        house = hooks.installation_status()
+        readiness = house.readiness() if house else hooks.ReadinessReport()
         return {
             "rows": rows(Process.objects.visible_to(self.actor), timezone.now()),
             "checks": _checks(readiness.checks),
@@ -54,7 +56,7 @@ class System(ActingPage):
             "queues": house.queues() if house else None,
             "versions": versions(),
             "limits": limits(),
-            "table": table(),
+            "table": role_rights_table(),
             "labels": LABELS.values(),
         }
 
@@ -62,7 +64,7 @@ class System(ActingPage):
 def rows(known: Iterable[Process], now: datetime) -> list[Row]:
     """Every process; and for each kind without any, a line that says so."""
     found = [Row(ProcessKind(process.kind), standing(process, now), process) for process in known]
-    wanted = set(ProcessKind) if settings.GRPC_PROBE else set(ProcessKind) - processes.OPTIONAL
+    wanted = set(ProcessKind) if settings.GRPC_PROBE else set(ProcessKind) - processes.OPTIONAL_KINDS
     missing = wanted - {row.kind for row in found}
     found += [Row(kind, badges.find("process", "lost")) for kind in missing]
     return sorted(found, key=lambda row: list(ProcessKind).index(row.kind))
@@ -87,14 +89,14 @@ def versions() -> list[tuple[str, str]]:
 
 def limits() -> list[tuple[str, str]]:
     """What holds for everyone, read where it is enforced."""
-    pair, name, address = sign_in_guard.PAIR, sign_in_guard.NAME, sign_in_guard.ADDRESS
-    window = f"in {sign_in_guard.WINDOW.seconds // 60} min"
-    life = f"{credentials.DEFAULT_DAYS} days unless told otherwise, {credentials.LONGEST_DAYS} at most"
+    pair, name, address = sign_in_throttle.PAIR_RULE, sign_in_throttle.NAME_RULE, sign_in_throttle.ADDRESS_RULE
+    window = f"in {sign_in_throttle.FAILURE_WINDOW.seconds // 60} min"
+    life = f"{credentials.DEFAULT_DAYS} days unless told otherwise, {credentials.MAX_DAYS} at most"
     session, idle = settings.SESSION_COOKIE_AGE // 3600, settings.SESSION_IDLE_SECONDS // 60
     return [
-        ("Live credentials of one identity", f"{credentials.MOST_LIVE}"),
+        ("Live credentials of one identity", f"{credentials.MAX_LIVE}"),
         ("A credential lives", life),
-        ("Overlap after a rotation", f"{credentials.LONGEST_OVERLAP // 86400} days at most"),
+        ("Overlap after a rotation", f"{credentials.MAX_OVERLAP_SECONDS // 86400} days at most"),
         ("Console session", f"{session} h, {idle} min without a request"),
         ("Second factor", "required of everyone" if settings.REQUIRE_MFA else "of each person's own choice"),
         ("Failed sign-ins, one name from one address", f"{pair.limit} {window}, then locked"),
@@ -125,4 +127,4 @@ def _database_version() -> tuple[int, ...]:
     return version
 
 
-site_pages.add("system/", System.as_view(), "system")
+navigation.add_site_page("system/", System.as_view(), "system")

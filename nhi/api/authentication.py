@@ -8,9 +8,11 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 
 from common.errors import NotAllowed
-from nhi import actors, authentication, oauth, tokens
+from nhi import actors
 from nhi.actors import Actor
-from nhi.facts import Loaded
+from nhi.authorization import authentication, oauth
+from nhi.authorization.facts import LoadedFacts
+from nhi.credentials import tokens
 from nhi.models import User
 
 
@@ -20,8 +22,8 @@ class Caller:
 
     actor: Actor
     #: What the token's query found, and the token; a person at the console shows none.
-    loaded: Loaded | None = None
-    shown: tokens.Parsed | None = None
+    loaded: LoadedFacts | None = None
+    shown: tokens.ParsedBearerToken | None = None
     #: The person whose session of the console this is; none where a token came.
     session_user: User | None = None
 
@@ -43,12 +45,12 @@ class BearerAuthentication(BaseAuthentication):
             return None
         scheme, _, token = header.strip().partition(" ")
         if scheme.lower() != "bearer":
-            raise authentication.lacking(header)
+            raise authentication.missing_credential_error(header)
         found = authentication.authenticate(token.strip(), audience=oauth.rest_resource())
-        return Caller(found.actor, found.loaded, tokens.parse(token.strip())), None
+        return Caller(found.actor, found.loaded_facts, tokens.parse(token.strip())), None
 
     def authenticate_header(self, request: Request) -> str:
-        return oauth.challenge(shown="HTTP_AUTHORIZATION" in request.META)
+        return oauth.challenge(credential_sent="HTTP_AUTHORIZATION" in request.META)
 
 
 class ConsoleSession(SessionAuthentication):

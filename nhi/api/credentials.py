@@ -5,7 +5,6 @@ from uuid import UUID
 
 from common.api.operations import listing, operation
 from common.api.shapes import Reason
-from nhi import credentials
 from nhi.api.identities import OfIdentity
 from nhi.api.shapes.credentials import (
     CredentialShape,
@@ -17,12 +16,13 @@ from nhi.api.shapes.credentials import (
     StateFilter,
 )
 from nhi.api.views import ApiView
-from nhi.credentials import Issued
+from nhi.credentials import credentials
+from nhi.credentials.credentials import IssuedCredential
 from nhi.models import Credential
 
 
 class Credentials(OfIdentity):
-    @listing(of=CredentialShape, filters=StateFilter)
+    @listing(gives=CredentialShape, filters=StateFilter)
     def get(self, asked: dict[str, Any]) -> Any:
         """List the credentials of an identity
 
@@ -31,7 +31,7 @@ class Credentials(OfIdentity):
         return rows.in_state(asked["state"]) if asked else rows
 
     @operation(takes=NewCredential, gives=IssuedShape, status=201, refusals=(409,), proof=True)
-    def post(self, given: dict[str, Any]) -> Issued:
+    def post(self, given: dict[str, Any]) -> IssuedCredential:
         """Issue a credential
 
         The token is in this answer and nowhere else. At most two are live at a time: a third is a 409. A session of the
@@ -54,7 +54,7 @@ class OfCredential(ApiView):
 
 class Rotate(OfCredential):
     @operation(takes=Rotation, gives=RotatedShape, refusals=(409,), proof=True)
-    def post(self, given: dict[str, Any]) -> Issued:
+    def post(self, given: dict[str, Any]) -> IssuedCredential:
         """Rotate a credential
 
         Makes a successor that lives as long as this one did; both work for `overlap_seconds`, then only the new one.

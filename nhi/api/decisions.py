@@ -3,11 +3,11 @@
 from typing import Any
 
 from common.api.operations import operation
-from nhi import asking, explain, oauth
 from nhi.api.shapes.decisions import DecisionShape, ExplanationShape, Question, Wish
 from nhi.api.views import ApiView
-from nhi.explain import Explanation
-from nhi.terms import Decision
+from nhi.authorization import access_check, explain, oauth
+from nhi.authorization.explain import Explanation
+from nhi.decisions.types import Decision
 
 
 class Check(ApiView):
@@ -20,9 +20,9 @@ class Check(ApiView):
 
         Decided like a call, on record, and free of charge. For identities: people get a 403 and use explain. A target
         that does not exist and one that was never held get the same answer, `no_grant`."""
-        return asking.check(
+        return access_check.check(
             actor=self.actor,
-            shown=self.caller.shown,
+            token=self.caller.shown,
             audience=oauth.rest_resource(),
             target_id=given["target_id"],
             parameters=given.get("parameters"),

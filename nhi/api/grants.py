@@ -5,8 +5,8 @@ from uuid import UUID
 
 from common.api.operations import listing, operation
 from common.api.shapes import Reason
-from nhi import bulk, grants
-from nhi.access import ItemResult
+from nhi.access import bulk, grants
+from nhi.access.bulk import ItemResult
 from nhi.api.shapes import grants as shapes
 from nhi.api.shapes.credentials import RevokedShape
 from nhi.api.shapes.items import ToolResults
@@ -31,7 +31,7 @@ def filtered(rows: Any, asked: dict[str, Any]) -> Any:
 
 
 class ToolGrants(ApiView):
-    @listing(of=shapes.ToolGrantShape, filters=shapes.ToolGrantFilters)
+    @listing(gives=shapes.ToolGrantShape, filters=shapes.ToolGrantFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List grants to tools
 
@@ -62,7 +62,7 @@ class BulkToolGrants(ApiView):
         By list, by server or by capability pattern, at most 100; each with its own result."""
         agent = self.named(Identity.objects.all(), "agent_id", given["agent_id"])
         listed = given.get("tool_ids")
-        chosen = bulk.Selection(
+        chosen = bulk.ToolSelector(
             tool_ids=None if listed is None else tuple(listed),
             server=given.get("server"),
             pattern=given.get("pattern"),
@@ -98,7 +98,7 @@ class RevokeToolGrant(OfGrant):
 
 
 class NhiGrants(ApiView):
-    @listing(of=shapes.NhiGrantShape, filters=shapes.NhiGrantFilters)
+    @listing(gives=shapes.NhiGrantShape, filters=shapes.NhiGrantFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List grants between identities
 
@@ -142,7 +142,7 @@ class RevokeNhiGrant(OfGrant):
 
 
 class UserGrants(ApiView):
-    @listing(of=shapes.UserGrantShape, filters=shapes.UserGrantFilters)
+    @listing(gives=shapes.UserGrantShape, filters=shapes.UserGrantFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List grants to people
 

@@ -5,9 +5,9 @@ from uuid import UUID
 
 from common.api.operations import listing, operation
 from common.api.shapes import Reason
-from common.errors import Invalid
-from nhi import access, effective, identities, lifecycle
-from nhi.access import ItemResult
+from common.errors import InvalidInput
+from nhi.access import bulk, effective_access
+from nhi.access.bulk import ItemResult
 from nhi.api.shapes.identities import (
     AccessShape,
     Activation,
@@ -22,7 +22,8 @@ from nhi.api.shapes.identities import (
 )
 from nhi.api.shapes.items import CopyResults
 from nhi.api.views import ApiView
-from nhi.lifecycle import Stopped
+from nhi.identities import identities, lifecycle
+from nhi.identities.lifecycle import StopResult
 from nhi.models import Identity, User
 
 ROWS = Identity.objects.select_related("owner", "backup_owner")
@@ -51,7 +52,7 @@ def with_people(view: ApiView, given: dict[str, Any]) -> dict[str, Any]:
 
 
 class Identities(ApiView):
-    @listing(of=IdentityShape, filters=IdentityFilters)
+    @listing(gives=IdentityShape, filters=IdentityFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List identities
 
@@ -71,7 +72,7 @@ class Identities(ApiView):
 
     def _caller_as_owner(self) -> User:
         if not self.actor.is_person:
-            raise Invalid.field("owner_id", "Name a person: an identity owns no identity.")
+            raise InvalidInput.for_field("owner_id", "Name a person: an identity owns no identity.")
         return cast("User", User.objects.get(pk=self.actor.id))
 
 
@@ -119,7 +120,7 @@ class Deprecate(OfIdentity):
 
 class Archive(OfIdentity):
     @operation(takes=Reason, gives=ArchivedShape, refusals=(409,))
-    def post(self, given: dict[str, Any]) -> Stopped:
+    def post(self, given: dict[str, Any]) -> StopResult:
         """Archive an identity
 
         From deprecated, and final: its credentials, its grants of all three kinds and its roles are revoked."""
@@ -128,7 +129,7 @@ class Archive(OfIdentity):
 
 class Suspend(OfIdentity):
     @operation(takes=Suspension, gives=StoppedShape, refusals=(409,))
-    def post(self, given: dict[str, Any]) -> Stopped:
+    def post(self, given: dict[str, Any]) -> StopResult:
         """Suspend an identity
 
         The kill switch: when the answer is here, its tokens are refused and calls by it and to it are denied.
@@ -138,12 +139,12 @@ class Suspend(OfIdentity):
 
 class EffectiveAccess(OfIdentity):
     @operation(gives=AccessShape)
-    def get(self) -> effective.Access:
+    def get(self) -> effective_access.AccessOverview:
         """Read what an identity can reach
 
         Every usable tool and agent that a live grant or role leads to, and through what. Grants that only name an end
         in the past are not among them."""
-        return effective.of(self.identity)
+        return effective_access.load(self.identity)
 
 
 class CopyAccess(OfIdentity):
@@ -153,4 +154,4 @@ class CopyAccess(OfIdentity):
 
         Its live grants with their limits and ends, and its live roles. Each item has its own result."""
         target = self.named(ROWS.all(), "to_id", given["to_id"])
-        return {"results": access.copy(actor=self.actor, source=self.identity, target=target)}
+        return {"results": bulk.copy_access(actor=self.actor, source=self.identity, target=target)}

@@ -9,11 +9,11 @@ from rest_framework.views import APIView
 
 from common.api import errors
 from common.api.operations import Operation, operation
-from common.errors import GatehouseError, Invalid
-from nhi import oauth
-from nhi.api import forms
+from common.errors import GatehouseError, InvalidInput
+from nhi.api import oauth_form
 from nhi.api.shapes.oauth import RefusedShape, ResourceMetadataShape, ServerMetadataShape, TokenRequest, TokenShape
-from nhi.authentication import Unauthenticated
+from nhi.authorization import oauth
+from nhi.authorization.authentication import Unauthenticated
 
 #: Where RFC 6749 has a word of its own; whatever else a client sends wrong is an `invalid_request`.
 WORDS = ("invalid_scope", "invalid_target", "unauthorized_client", "unsupported_grant_type")
@@ -22,7 +22,7 @@ WORDS = ("invalid_scope", "invalid_target", "unauthorized_client", "unsupported_
 GRANT_TYPE = "client_credentials"
 
 
-class UnsupportedGrant(Invalid):
+class UnsupportedGrant(InvalidInput):
     code = "unsupported_grant_type"
 
 
@@ -38,7 +38,7 @@ class OpenView(APIView):
 
 
 class Token(OpenView):
-    parser_classes = (forms.Form,)
+    parser_classes = (oauth_form.Form,)
     #: Its refusals have another shape than everything else's.
     refused = RefusedShape
 
@@ -50,7 +50,7 @@ class Token(OpenView):
         and can be narrowed to a scope of capability patterns. A narrowed token carries no console rights."""
         if given["grant_type"] != GRANT_TYPE:
             raise UnsupportedGrant(f"Only {GRANT_TYPE} is served here.")
-        client = forms.client(self.request.META.get("HTTP_AUTHORIZATION"), given)
+        client = oauth_form.client(self.request.META.get("HTTP_AUTHORIZATION"), given)
         granted = oauth.exchange(
             client_id=client.id,
             secret=client.secret,
@@ -66,7 +66,7 @@ class Token(OpenView):
 
     def handle_exception(self, exc: Exception) -> Response:
         if isinstance(exc, UnsupportedMediaType):
-            exc = forms.BadRequest("Send a form, as application/x-www-form-urlencoded.")
+            exc = oauth_form.BadRequest("Send a form, as application/x-www-form-urlencoded.")
         error, answer, reason = errors.understood(exc)
         if answer.status >= 500:
             body = {**errors.body(error, answer, reason), "error": "server_error", "error_description": error.message}
@@ -102,7 +102,7 @@ class ResourceMetadata(OpenView):
         """Read who issues tokens for this resource
 
         RFC 9728."""
-        own = self.request.path.removeprefix(oauth.METADATA)
+        own = self.request.path.removeprefix(oauth.METADATA_PATH)
         return {
             "resource": f"{settings.PUBLIC_URL}{own}",
             "authorization_servers": [settings.PUBLIC_URL],

@@ -27,7 +27,7 @@ class Me(ApiView):
 
 
 class People(ApiView):
-    @listing(of=PersonShape, needs="nhi.view_user")
+    @listing(gives=PersonShape, needs="nhi.view_user")
     def get(self, _asked: dict[str, Any]) -> Any:
         """List people
 

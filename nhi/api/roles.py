@@ -6,7 +6,7 @@ from uuid import UUID
 from common.api.operations import listing, operation
 from common.api.shapes import Reason
 from common.errors import NotFound
-from nhi import roles
+from nhi.access import roles
 from nhi.api.grants import filtered
 from nhi.api.shapes import roles as shapes
 from nhi.api.shapes.credentials import RevokedShape
@@ -17,7 +17,7 @@ ROWS = Role.objects.prefetch_related("capabilities")
 
 
 class Roles(ApiView):
-    @listing(of=shapes.RoleShape)
+    @listing(gives=shapes.RoleShape)
     def get(self, _asked: dict[str, Any]) -> Any:
         """List roles
 
@@ -80,7 +80,7 @@ class ApproveCapability(ApiView):
 
 
 class Assignments(ApiView):
-    @listing(of=shapes.AssignmentShape, filters=shapes.AssignmentFilters)
+    @listing(gives=shapes.AssignmentShape, filters=shapes.AssignmentFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List role assignments
 

@@ -2,8 +2,8 @@
 
 from django.urls import path
 
-from common.api import paths  # noqa: F401 - its converter registers itself
-from nhi.api import credentials, decisions, grants, identities, people, record, roles
+from common.api import path_converters  # noqa: F401 - its converter registers itself
+from nhi.api import audit, credentials, decisions, grants, identities, people, roles
 
 IDENTITY, CREDENTIAL, GRANT = "identities/<id:identity_id>", "credentials/<id:credential_id>", "<id:grant_id>"
 ROLE, ASSIGNMENT = "roles/<id:role_id>", "role-assignments/<id:assignment_id>"
@@ -41,5 +41,5 @@ urlpatterns = [
     path(f"{ASSIGNMENT}/revoke", roles.RevokeAssignment.as_view()),
     path("decisions/check", decisions.Check.as_view()),
     path("decisions/explain", decisions.Explain.as_view()),
-    path("audit-events", record.AuditEvents.as_view()),
+    path("audit-events", audit.AuditEvents.as_view()),
 ]

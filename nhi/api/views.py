@@ -9,11 +9,11 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from common.api.operations import Operation, of_handler
-from common.errors import Invalid, NotAllowed, NotFound, RecordUnavailable
-from nhi import sessions
+from common.errors import InvalidInput, NotAllowed, NotFound, RecordUnavailable
 from nhi.actors import Actor
 from nhi.api.authentication import Caller
-from nhi.record import opened
+from nhi.audit import events
+from nhi.people import sessions
 
 M = TypeVar("M", bound=Model)
 SAFE = frozenset({"GET", "HEAD"})
@@ -61,7 +61,7 @@ class ApiView(APIView):
         """The row that an id in the body names; absent and hidden ones are told alike."""
         found: M | None = rows.visible_to(self.actor).filter(pk=pk).first()  # type: ignore[attr-defined]  # every listed model's queryset has it
         if found is None:
-            raise Invalid.field(field, "There is nothing with this id that you can see.")
+            raise InvalidInput.for_field(field, "There is nothing with this id that you can see.")
         return found
 
     def require(self, operation: Operation) -> None:
@@ -77,7 +77,7 @@ class ApiView(APIView):
         if response.status_code >= 400 or declared is None or not (self.opens and self.actor.only_reads):
             return response
         try:
-            opened.write(request, actor=self.actor, title=declared.summary)
+            events.write_page_opened(request, actor=self.actor, title=declared.summary)
         except RecordUnavailable as error:
             return self.handle_exception(error)
         return response

@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-from nhi import argument_limits
+from nhi.decisions import argument_limits
 
 BATCH = 500
 

@@ -1,11 +1,11 @@
-"""The app's tables, a module a subject."""
+"""Models of the app, with one module per subject."""
 
+from nhi.models.audit import AuditEvent, CallRollup, InvocationLog
 from nhi.models.credentials import Credential, RefusedAuthentication
 from nhi.models.grants import NhiPermission, ToolPermission, UserPermission
 from nhi.models.identities import Identity
 from nhi.models.people import LastLook, SavedView, Seen, SignInGuard, SignInNotice, User
 from nhi.models.processes import Process
-from nhi.models.record import AuditEvent, CallRollup, InvocationLog
 from nhi.models.refusals import RefusalCount, RefusalTotal
 from nhi.models.roles import Role, RoleAssignment, RoleCapability
 

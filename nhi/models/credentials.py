@@ -1,4 +1,4 @@
-"""What an identity or a person proves itself with, and what was refused."""
+"""Credentials of identities and people, and refused authentications."""
 
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar
@@ -9,8 +9,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from common.db.querysets import NonDeletableModel, TimeBoxedQuerySet
 from common.ids import uuid7
-from common.querysets import Kept, TimeBoxedQuerySet
 from nhi.choices import GrantState
 from nhi.models.identities import Identity
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from nhi.actors import Actor
 
 
-class TimeBoxed(Kept):
-    """Made by someone, ends at some time, may be revoked before."""
+class TimeBoxed(NonDeletableModel):
+    """Base of rows that expire and can be revoked earlier."""
 
     expires_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -33,7 +33,7 @@ class TimeBoxed(Kept):
 
     def state_at(self, now: datetime) -> GrantState:
         if self.revoked_at is not None:
-            # Closed after its end had passed: it had expired. Never live again, whatever the clock says.
+            # Revoked after its expiry: it had expired. A revoked row is never live again, whatever the clock says.
             ended_itself = self.expires_at is not None and self.revoked_at >= self.expires_at
             return GrantState.EXPIRED if ended_itself else GrantState.REVOKED
         if self.expires_at is not None and self.expires_at <= now:
@@ -42,11 +42,16 @@ class TimeBoxed(Kept):
 
     @property
     def state(self) -> GrantState:
-        """For showing. What may pass is decided by the database's clock, in `nhi.facts`."""
+        """The state for display. Decisions use the database's clock instead, in `nhi.authorization.facts`."""
         return self.state_at(timezone.now())
 
 
 class CredentialQuerySet(TimeBoxedQuerySet["Credential"]):
+    """Credentials.
+
+    Without the view right, an actor sees its own and those of the identities that it manages.
+    """
+
     def visible_to(self, actor: "Actor") -> "CredentialQuerySet":
         if actor.may("nhi.view_credential"):
             return self
@@ -55,32 +60,32 @@ class CredentialQuerySet(TimeBoxedQuerySet["Credential"]):
         mine = Q(user_id=actor.id) if actor.is_person else Q(identity_id=actor.id)
         return self.filter(mine | Q(identity__in=Identity.objects.managed_by(actor).values("pk")))
 
-    def standing(self) -> "CredentialQuerySet":
-        """What people issue, rotate and revoke; the tokens of runs come and go by themselves."""
+    def long_lived(self) -> "CredentialQuerySet":
+        """Credentials that people issue, rotate and revoke; without run tokens, which are managed automatically."""
         return self.filter(execution_id=None)
 
 
 CredentialManager = models.Manager.from_queryset(CredentialQuerySet)
 
 
-class StandingManager(CredentialManager["Credential"]):
-    """Who lists or counts credentials need not think of runs."""
+class LongLivedCredentialManager(CredentialManager["Credential"]):
+    """The default manager: lists and counts of credentials exclude run tokens."""
 
     def get_queryset(self) -> CredentialQuerySet:
-        return CredentialQuerySet(self.model, using=self._db).standing()
+        return CredentialQuerySet(self.model, using=self._db).long_lived()
 
 
-class RunManager(models.Manager["Credential"]):
-    """Those of runs alone. They are nobody's record, which the run itself is, so they may be deleted."""
+class RunCredentialManager(models.Manager["Credential"]):
+    """Run tokens only. They may be deleted, because the run itself is the record."""
 
     def get_queryset(self) -> models.QuerySet["Credential"]:
         return super().get_queryset().filter(execution_id__isnull=False)
 
 
 class Credential(TimeBoxed):
-    """One token: its public id and the fingerprint of the whole. The secret itself is nowhere.
+    """A token: its public id and the digest of the whole token. The secret itself is not stored.
 
-    A run's has no secret at all: only the signed token of that run leads to it.
+    The credential of a run has no secret: only the signed token of the run refers to it.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -89,23 +94,23 @@ class Credential(TimeBoxed):
     public_id = models.CharField(max_length=32, unique=True, editable=False)
     digest = models.BinaryField(max_length=32, editable=False)
     allowed_networks = models.JSONField(default=list, blank=True)
-    #: Set when a successor was made; until `expires_at` both work.
+    #: Set when a successor is issued; both are valid until `expires_at`.
     rotated_at = models.DateTimeField(null=True, editable=False)
-    #: Personal tokens: whether it issues and rotates credentials of identities, as its person may.
+    #: Personal tokens: whether the token may issue and rotate credentials of identities, as far as its person may.
     issues_credentials = models.BooleanField(default=False, db_default=False, editable=False)
-    #: Personal tokens: when the first of the tokens was made that this one follows by rotation.
+    #: Personal tokens: when the first token of this chain of rotations was issued.
     family_began_at = models.DateTimeField(null=True, editable=False)
     last_used_at = models.DateTimeField(null=True, editable=False)
     last_used_from = models.CharField(max_length=45, blank=True, editable=False)
     created_by_id = models.UUIDField(null=True, editable=False)
     created_by_name = models.CharField(max_length=192, editable=False)
-    #: The run that it is for; a standing one is for none.
+    #: The run of a run token; empty for a long-lived credential.
     execution_id = models.UUIDField(null=True, editable=False)
-    #: What stands behind that run: who asked whom for it, and on whose behalf it acts (`nhi.chains`).
+    #: The delegation chain of the run (`nhi.decisions.delegation`).
     chain = models.JSONField(null=True, editable=False)
 
-    objects: ClassVar[StandingManager] = StandingManager()
-    runs: ClassVar[RunManager] = RunManager()
+    objects: ClassVar[LongLivedCredentialManager] = LongLivedCredentialManager()
+    runs: ClassVar[RunCredentialManager] = RunCredentialManager()
 
     class Meta:
         db_table = "nhi_credential"
@@ -130,12 +135,12 @@ class Credential(TimeBoxed):
 
     @property
     def sides(self) -> tuple[UUID | None, None]:
-        """Who holds it, for the record."""
+        """The holder, for the audit log."""
         return self.identity_id or self.user_id, None
 
     @property
     def overlaps(self) -> bool:
-        """It was rotated and still works for a while."""
+        """Whether it was rotated and is still valid for a while."""
         return self.rotated_at is not None and self.state == GrantState.LIVE
 
     @property
@@ -145,20 +150,22 @@ class Credential(TimeBoxed):
 
     @property
     def family_began(self) -> datetime:
-        """When the first of the tokens was made that this one follows by rotation; itself, where it is the first."""
+        """When the first token of this chain of rotations was issued, which may be this one."""
         return self.family_began_at or self.created_at
 
 
 class RefusedAuthenticationQuerySet(models.QuerySet["RefusedAuthentication"]):
+    """Counts of refused authentications, one per credential, address and minute."""
+
     def visible_to(self, actor: "Actor") -> "RefusedAuthenticationQuerySet":
-        """All for who reads the record; else what was tried with credentials that one sees."""
+        """All rows for readers of the audit log; else those about credentials that the actor can see."""
         if actor.may("nhi.view_auditevent"):
             return self
         return self.filter(public_id__in=Credential.objects.visible_to(actor).values("public_id"))
 
 
 class RefusedAuthentication(models.Model):
-    """Refused attempts, counted by minute, so that strangers cannot flood the record; `reason` is the last one's."""
+    """Refused attempts per minute, counted so that nobody can flood the log. `reason` is that of the last one."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     public_id = models.CharField(max_length=32, default="unknown")

@@ -1,4 +1,4 @@
-"""The three kinds of grant. None is ever deleted: a grant is revoked, and a new one is another row."""
+"""The three kinds of grant. Grants are never deleted, only revoked; a new grant is a new row."""
 
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -7,8 +7,8 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
+from common.db.querysets import TimeBoxedQuerySet
 from common.ids import uuid7
-from common.querysets import TimeBoxedQuerySet
 from nhi.choices import Level, PermissionType
 from nhi.models.credentials import TimeBoxed
 from nhi.models.identities import Identity
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Grant(TimeBoxed):
-    """Who gave it and why. `expires_at` empty means that it does not end by itself."""
+    """Base of the grants. Without `expires_at` a grant does not expire."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     reason = models.CharField(max_length=500)
@@ -30,11 +30,16 @@ class Grant(TimeBoxed):
 
     @property
     def sides(self) -> tuple[UUID, UUID]:
-        """Who holds it and what it leads to, for the record."""
+        """The ids of holder and target, for the audit log."""
         raise LookupError(f"{type(self).__name__} does not name its sides")
 
 
 class ToolPermissionQuerySet(TimeBoxedQuerySet["ToolPermission"]):
+    """Grants from agents to tools.
+
+    Without the view right, an actor sees the grants of the agents and tools that it sees.
+    """
+
     def visible_to(self, actor: "Actor") -> "ToolPermissionQuerySet":
         if actor.may("nhi.view_toolpermission"):
             return self
@@ -48,7 +53,7 @@ class ToolPermission(Grant):
     agent = models.ForeignKey(Identity, on_delete=models.PROTECT, related_name="tool_permissions")
     tool = models.ForeignKey(Identity, on_delete=models.PROTECT, related_name="agent_permissions")
     allowed_parameters = models.JSONField(null=True, blank=True)
-    #: Of the version before limits were checked: it has a schema that every call passes. New ones are refused.
+    #: For a grant from before limits were validated: every call passes its schema. New limits of this kind are refused.
     limits_nothing = models.BooleanField(default=False, db_default=False, editable=False)
     max_calls_per_hour = models.PositiveIntegerField(null=True, blank=True)
     requires_approval = models.BooleanField(default=False)
@@ -85,6 +90,11 @@ class ToolPermission(Grant):
 
 
 class NhiPermissionQuerySet(TimeBoxedQuerySet["NhiPermission"]):
+    """Grants between identities.
+
+    Without the view right, an actor sees the grants from and to the identities that it sees.
+    """
+
     def visible_to(self, actor: "Actor") -> "NhiPermissionQuerySet":
         if actor.may("nhi.view_nhipermission"):
             return self
@@ -98,7 +108,7 @@ class NhiPermission(Grant):
     source = models.ForeignKey(Identity, on_delete=models.PROTECT, related_name="callee_permissions")
     target = models.ForeignKey(Identity, on_delete=models.PROTECT, related_name="caller_permissions")
     permission_type = models.CharField(max_length=16, choices=PermissionType, default=PermissionType.CALL)
-    #: Globs over the task type or tool name; null = all, empty = none.
+    #: Globs for the task type or tool name; null allows all, empty allows none.
     allowed_actions = models.JSONField(null=True, blank=True)
     max_calls_per_hour = models.PositiveIntegerField(null=True, blank=True)
 
@@ -130,6 +140,11 @@ class NhiPermission(Grant):
 
 
 class UserPermissionQuerySet(TimeBoxedQuerySet["UserPermission"]):
+    """Grants from people to identities.
+
+    Without the view right, a person sees their own, and those to identities whose description they may change.
+    """
+
     def visible_to(self, actor: "Actor") -> "UserPermissionQuerySet":
         if actor.may("nhi.view_userpermission"):
             return self

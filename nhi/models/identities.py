@@ -1,4 +1,4 @@
-"""Identities: the agents, service accounts and tools that are governed."""
+"""Identities: agents, service accounts and tools."""
 
 from typing import TYPE_CHECKING
 
@@ -9,24 +9,26 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from common.db.querysets import NonDeletableModel, NonDeletableQuerySet, build_live_condition
 from common.ids import uuid7
-from common.querysets import Kept, KeptQuerySet, live_through
 from nhi.choices import Kind, Level, State, StopCause
 
 if TYPE_CHECKING:
     from nhi.actors import Actor
 
 
-class IdentityQuerySet(KeptQuerySet["Identity"]):
+class IdentityQuerySet(NonDeletableQuerySet["Identity"]):
+    """Identities. Owners and people with a grant have access without a console role."""
+
     def of_kind(self, *kinds: Kind) -> "IdentityQuerySet":
         return self.filter(kind__in=kinds)
 
     def usable(self) -> "IdentityQuerySet":
-        """Those that may call or be called now."""
+        """Identities that may call or be called now."""
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=Now()), state=State.ACTIVE)
 
     def visible_to(self, actor: "Actor") -> "IdentityQuerySet":
-        """All for those who read the register; else oneself, what one owns and what one was granted."""
+        """All for actors with the view right; else the actor itself, owned identities and granted ones."""
         if actor.may("nhi.view_identity"):
             return self
         if not actor.is_person:
@@ -34,31 +36,34 @@ class IdentityQuerySet(KeptQuerySet["Identity"]):
         return self.filter(_owned_by(actor) | _granted_to(actor, Level.USE))
 
     def used_by(self, actor: "Actor") -> "IdentityQuerySet":
-        """Those that the actor may put to work without a console role."""
+        """Identities that the actor may use without a console role."""
         if not actor.is_person:
             return self.none()
         return self.filter(_owned_by(actor) | _granted_to(actor, Level.USE))
 
     def managed_by(self, actor: "Actor") -> "IdentityQuerySet":
-        """Those whose lifecycle and credentials the actor handles without a console role."""
+        """Identities whose lifecycle and credentials the actor may manage without a console role."""
         if not actor.is_person:
             return self.none()
         return self.filter(_owned_by(actor) | _granted_to(actor, Level.MANAGE))
 
     def edited_by(self, actor: "Actor") -> "IdentityQuerySet":
-        """Those whose description the actor may change without a console role."""
+        """Identities whose description the actor may change without a console role."""
         if not actor.is_person:
             return self.none()
         return self.filter(_owned_by(actor) | _granted_to(actor, Level.ADMIN))
 
-    def in_hands_of(self, actor: "Actor") -> "IdentityQuerySet":
-        """Those that a person owns, stands in for or made a credential of: somebody else decides about their calls."""
+    def handled_by(self, actor: "Actor") -> "IdentityQuerySet":
+        """Identities of which a person is owner, backup owner or creator of a credential.
+
+        The person may not decide about the calls of these identities.
+        """
         if not actor.is_person:
             return self.none()
         return self.filter(_owned_by(actor) | Q(credentials__created_by_id=actor.id)).order_by().distinct()
 
     def covered_by(self, pattern: str) -> "IdentityQuerySet":
-        """The tools whose capability the pattern matches, by whole segments."""
+        """Tools whose capability matches the pattern by whole segments."""
         tools = self.filter(kind=Kind.TOOL)
         if pattern == "*.*":
             return tools
@@ -73,15 +78,15 @@ def _owned_by(actor: "Actor") -> Q:
 
 def _granted_to(actor: "Actor", level: Level) -> Q:
     holding = Identity.objects.filter(
-        live_through("user_permissions"),
+        build_live_condition("user_permissions"),
         user_permissions__user_id__in=[actor.id],
         user_permissions__level__in=Level.at_least(level),
     )
     return Q(pk__in=holding.values("pk"))
 
 
-class Identity(Kept):
-    """Who may call, and what may be called. A tool is an identity too: it has an owner and a lifecycle."""
+class Identity(NonDeletableModel):
+    """An agent, a service account or a tool. Tools are identities, too: they have an owner and a lifecycle."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     kind = models.CharField(max_length=16, choices=Kind)
@@ -99,25 +104,25 @@ class Identity(Kept):
     inactivity_days = models.PositiveIntegerField(default=90)
     last_activity_at = models.DateTimeField(null=True, editable=False)
     discoverable = models.BooleanField(default=False)
-    #: What a role's pattern is matched against; tools have one, nobody else does.
+    #: The capability that patterns of roles match; only tools have one.
     capability = models.CharField(max_length=200, null=True, blank=True, db_index=True)
-    #: Service accounts that run automation may hold the console's roles.
+    #: Console roles, for service accounts that run automation.
     console_roles = models.ManyToManyField(Group, blank=True, related_name="service_accounts")
 
     state = models.CharField(max_length=16, choices=State, default=State.INACTIVE, editable=False)
     state_since = models.DateTimeField(default=timezone.now, editable=False)
     state_reason = models.CharField(max_length=500, blank=True, editable=False)
-    #: Why it was suspended, as a code; empty in every other state, and where nobody stated it.
+    #: The code of the cause of a suspension; empty in every other state and if none was stated.
     state_cause = models.CharField(
         max_length=16, choices=StopCause, blank=True, default="", db_default="", editable=False
     )
     state_by_id = models.UUIDField(null=True, editable=False)
     state_by = models.CharField(max_length=192, blank=True, editable=False)
-    #: Raised whenever access ends, so that a call reserved under an older epoch is refused.
+    #: Incremented whenever access ends, so that a call reserved under an older epoch is refused.
     access_epoch = models.PositiveBigIntegerField(default=0, editable=False)
-    #: Short-lived tokens made before this moment are dead.
+    #: Short-lived tokens issued before this time are refused.
     tokens_from = models.DateTimeField(null=True, editable=False)
-    #: Names of the stop steps that the sweeper still has to finish.
+    #: Names of the stop steps that `nhi.sweep` still has to finish.
     stop_pending = models.JSONField(default=list, blank=True, editable=False)
 
     created_by_id = models.UUIDField(null=True, editable=False)
@@ -155,5 +160,5 @@ class Identity(Kept):
 
     @property
     def server(self) -> str:
-        """The server's part of a tool's name."""
+        """The server part of a tool's name; empty for other kinds."""
         return self.name.partition("__")[0] if self.kind == Kind.TOOL else ""

@@ -1,4 +1,4 @@
-"""People, and how they like their lists."""
+"""People, their sign-in and their list settings."""
 
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 
 class PersonQuerySet(models.QuerySet["User"]):
+    """People. Without the view right, a person sees their own row only."""
+
     def visible_to(self, actor: "Actor") -> "PersonQuerySet":
         if actor.may("nhi.view_user"):
             return self
@@ -23,21 +25,21 @@ class PersonQuerySet(models.QuerySet["User"]):
         return self.filter(is_active=True)
 
 
-class PersonManager(UserManager.from_queryset(PersonQuerySet)):  # type: ignore[misc]  # a base class that is made at run time
-    """Django's manager, with our adjectives."""
+class PersonManager(UserManager.from_queryset(PersonQuerySet)):  # type: ignore[misc]  # a base class that is created at run time
+    """Django's manager with the methods of `PersonQuerySet`."""
 
 
 class User(AbstractUser):
-    """A person. People are deactivated, never deleted: the record names them."""
+    """A person. People are deactivated, never deleted, because log rows refer to them."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     time_zone = models.CharField(max_length=64, blank=True, help_text="Empty: the browser's zone.")
-    #: Raised to end every session of the person.
+    #: Incremented to end every session of the person.
     session_epoch = models.PositiveIntegerField(default=0, editable=False)
     single_key_shortcuts = models.BooleanField(default=True, help_text="Single letters as shortcuts in lists.")
-    #: Somebody else knows the password, so its owner chooses another before anything else in the console.
+    #: Set if somebody else knows the password; the console then requires a new one first.
     must_change_password = models.BooleanField(default=False, db_default=False, editable=False)
-    #: Who deactivated the person; only they or a superuser reactivate somebody who approves things.
+    #: The person who deactivated this one. Only they or a superuser may reactivate an approver.
     deactivated_by_id = models.UUIDField(null=True, editable=False)
 
     objects: ClassVar[PersonManager] = PersonManager()
@@ -48,13 +50,13 @@ class User(AbstractUser):
         verbose_name_plural = "people"
 
     def _get_session_auth_hash(self, secret: str | None = None) -> str:
-        """What Django compares on every request of a session: it ends with the password and with the epoch."""
-        said = f"{self.password}:{self.session_epoch}"
-        return salted_hmac("gatehouse.session", said, secret=secret, algorithm="sha256").hexdigest()
+        """The hash that Django compares on every request, so that a new password or epoch ends all sessions."""
+        value = f"{self.password}:{self.session_epoch}"
+        return salted_hmac("gatehouse.session", value, secret=secret, algorithm="sha256").hexdigest()
 
 
 class SignInNotice(models.Model):
-    """What somebody else did to how a person signs in. The person is told at their next sign-in."""
+    """A change to a person's sign-in by somebody else. Shown to the person at their next sign-in."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="sign_in_notices")
@@ -63,7 +65,7 @@ class SignInNotice(models.Model):
     by_name = models.CharField(max_length=192)
     reason = models.CharField(max_length=500, blank=True)
     at = models.DateTimeField()
-    #: When the person signed in for the first time after it.
+    #: The time of the person's first sign-in after the change.
     seen_at = models.DateTimeField(null=True)
 
     class Meta:
@@ -77,12 +79,14 @@ class SignInNotice(models.Model):
 
 
 class SavedViewQuerySet(models.QuerySet["SavedView"]):
+    """Saved views of lists. A person sees their own views and shared ones."""
+
     def visible_to(self, actor: "Actor") -> "SavedViewQuerySet":
         return self.filter(models.Q(user_id=actor.id) | models.Q(shared=True))
 
 
 class SavedView(models.Model):
-    """A list's filters and order under a name."""
+    """A named set of filters and order of a list."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="saved_views")
@@ -103,7 +107,7 @@ class SavedView(models.Model):
 
 
 class LastLook(models.Model):
-    """Until when a person has seen what a list holds."""
+    """The time up to which a person has seen the rows of a list."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="looks")
@@ -120,12 +124,12 @@ class LastLook(models.Model):
 
 
 class Seen(models.Model):
-    """One thing of a list that a person has seen, of those that end too late to be told by a moment."""
+    """A row that a person has seen, stored individually while rows with an earlier time may still be committed."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="seen")
     page = models.CharField(max_length=64)
-    #: What it is of belongs to another app, so its key stands here alone.
+    #: The id of the row. No foreign key, because the row belongs to another app.
     subject_id = models.UUIDField()
     at = models.DateTimeField()
 
@@ -139,20 +143,20 @@ class Seen(models.Model):
 
 
 class SignInGuard(models.Model):
-    """Tries to sign in under one name from one address, or all of a name's or an address's, counted before any hash."""
+    """Counts sign-in attempts by name and address, by name or by address, before any password is hashed."""
 
-    #: In place of a name or an address: all of them.
+    #: Stands for all names or all addresses.
     ALL = "*"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     username = models.CharField(max_length=150)
     source = models.CharField(max_length=45)
     failures = models.PositiveIntegerField(default=0)
-    #: Let through and not yet found right or wrong: they count, so that many at once get no more tries than one by one.
+    #: Admitted attempts without a result yet. They count, so that parallel attempts are limited like sequential ones.
     in_flight = models.PositiveIntegerField(default=0)
     last_attempt_at = models.DateTimeField()
     locked_until = models.DateTimeField(null=True)
-    #: Locks in a row; each makes the next one longer.
+    #: Consecutive locks; each makes the next one longer.
     locks = models.PositiveIntegerField(default=0)
     #: Set once this name has signed in from this address.
     succeeded_at = models.DateTimeField(null=True)

@@ -1,4 +1,4 @@
-"""Processes of this installation, by when they were last heard of."""
+"""Processes of this installation and their last heartbeats."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 
 class ProcessKind(models.TextChoices):
+    """The kind of a process of the installation. `STDIO_OWNER` is the stdio host."""
+
     WEB = "web", "Web"
     WORKER_CONTROL = "worker-control", "Worker (control)"
     WORKER_RUNS = "worker-runs", "Worker (runs)"
@@ -21,6 +23,8 @@ class ProcessKind(models.TextChoices):
 
 
 class ProcessQuerySet(models.QuerySet["Process"]):
+    """Processes. Without the view right, an actor sees none."""
+
     def visible_to(self, actor: "Actor") -> "ProcessQuerySet":
         return self if actor.may("nhi.view_process") else self.none()
 
@@ -32,6 +36,11 @@ class ProcessQuerySet(models.QuerySet["Process"]):
 
 
 class Process(models.Model):
+    """One process of this installation and its last heartbeat.
+
+    The row of a process without a heartbeat for an hour is removed.
+    """
+
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     kind = models.CharField(max_length=16, choices=ProcessKind)
     host = models.CharField(max_length=255)

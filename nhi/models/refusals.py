@@ -1,4 +1,4 @@
-"""Refusals past the first of a minute: counted here, until their minute has ended and the log gets one row for each."""
+"""Counts of refusals over the limit of a minute, until `nhi.audit.refusal_limits` writes them to the logs."""
 
 from django.db import models
 
@@ -6,10 +6,10 @@ from common.ids import uuid7
 
 
 class RefusalTotal(models.Model):
-    """How many refusals one identity had in one minute, over all processes and both logs."""
+    """The number of refusals of one identity in one minute, over all processes and both logs."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    # No foreign key: this is written in the deciding transaction, which must not wait for the identity's row.
+    # No foreign key: the deciding transaction writes this row and must not wait for the identity's row.
     identity_id = models.UUIDField()
     minute = models.DateTimeField()
     total = models.PositiveIntegerField(default=0)
@@ -25,18 +25,18 @@ class RefusalTotal(models.Model):
 
 
 class RefusalCount(models.Model):
-    """Refusals of one identity that are no rows: how many of each object and reason there were in one minute."""
+    """The number of refusals of one identity without a log row, by event, object, reason and minute."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     identity_id = models.UUIDField()
-    #: The audit event that each of them would have been; empty for calls.
+    #: The code of the audit events that were not written; empty for calls.
     event = models.CharField(max_length=64, blank=True)
-    #: What was asked for; the nil UUID for whatever does not exist.
+    #: The requested object; the nil UUID for any object that does not exist.
     object_id = models.UUIDField()
     reason = models.CharField(max_length=64, blank=True)
     minute = models.DateTimeField()
     count = models.PositiveIntegerField(default=0)
-    #: The first of them, as its row would have been.
+    #: The values of the first refusal's log row.
     row = models.JSONField(default=dict)
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Roles: capability patterns under a name, held by identities."""
+"""Roles: named sets of capability patterns that are assigned to identities."""
 
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -7,8 +7,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from common.db.querysets import NonDeletableModel, NonDeletableQuerySet, TimeBoxedQuerySet
 from common.ids import uuid7
-from common.querysets import Kept, KeptQuerySet, TimeBoxedQuerySet
 from nhi.models.grants import Grant
 from nhi.models.identities import Identity
 
@@ -16,15 +16,21 @@ if TYPE_CHECKING:
     from nhi.actors import Actor
 
 
-class RoleQuerySet(KeptQuerySet["Role"]):
+class RoleQuerySet(NonDeletableQuerySet["Role"]):
+    """Roles of identities. Without the view right, an actor sees the roles of the identities that it sees."""
+
     def visible_to(self, actor: "Actor") -> "RoleQuerySet":
         if actor.may("nhi.view_role"):
             return self
-        held = RoleAssignment.objects.live().filter(identity__in=Identity.objects.visible_to(actor).values("pk"))
-        return self.filter(pk__in=held.values("role_id"))
+        live_assignments = RoleAssignment.objects.live().filter(
+            identity__in=Identity.objects.visible_to(actor).values("pk")
+        )
+        return self.filter(pk__in=live_assignments.values("role_id"))
 
 
-class Role(Kept):
+class Role(NonDeletableModel):
+    """A named set of capability patterns for identities. The console roles of people are Django groups."""
+
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=63, unique=True)
     description = models.CharField(max_length=1000, blank=True)
@@ -42,22 +48,24 @@ class Role(Kept):
         return self.name
 
 
-class RoleCapabilityQuerySet(KeptQuerySet["RoleCapability"]):
+class RoleCapabilityQuerySet(NonDeletableQuerySet["RoleCapability"]):
+    """Patterns of roles, including removed ones."""
+
     def effective(self) -> "RoleCapabilityQuerySet":
-        """Approved and not removed: the only ones that let a call pass."""
+        """Approved and not removed. Only these allow a call."""
         return self.filter(removed_at=None, approved_at__isnull=False)
 
     def current(self) -> "RoleCapabilityQuerySet":
         return self.filter(removed_at=None)
 
 
-class RoleCapability(Kept):
-    """One pattern of a role. `*.*` waits for a second admin; everything else is approved by who adds it."""
+class RoleCapability(NonDeletableModel):
+    """A pattern of a role. `*.*` needs approval by a second admin; adding any other pattern approves it."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     role = models.ForeignKey(Role, on_delete=models.PROTECT, related_name="capabilities")
     pattern = models.CharField(max_length=200)
-    #: The pattern up to its final `*`; null for one that names a single capability, empty for `*.*`.
+    #: The pattern up to its final `*`; null for a single capability, empty for `*.*`.
     prefix = models.CharField(max_length=200, null=True, editable=False)
     added_by_id = models.UUIDField(null=True, editable=False)
     added_by_name = models.CharField(max_length=192, editable=False)
@@ -82,6 +90,8 @@ class RoleCapability(Kept):
 
 
 class RoleAssignmentQuerySet(TimeBoxedQuerySet["RoleAssignment"]):
+    """Assignments of roles to identities. Without the view right, an actor sees those of identities that it sees."""
+
     def visible_to(self, actor: "Actor") -> "RoleAssignmentQuerySet":
         if actor.may("nhi.view_roleassignment"):
             return self
@@ -89,7 +99,7 @@ class RoleAssignmentQuerySet(TimeBoxedQuerySet["RoleAssignment"]):
 
 
 class RoleAssignment(Grant):
-    """An identity holds a role."""
+    """A role that is assigned to an identity."""
 
     role = models.ForeignKey(Role, on_delete=models.PROTECT, related_name="assignments")
     identity = models.ForeignKey(Identity, on_delete=models.PROTECT, related_name="role_assignments")

@@ -2,8 +2,8 @@
 
 from django import template
 
-from common.admin.pages import link
-from nhi.grants import PAIRS
+from common.console.pages import link
+from nhi.access.grants import PAIR_FIELDS
 from nhi.models import Identity
 from nhi.models.grants import Grant
 
@@ -20,7 +20,7 @@ def grant_url(grant: Grant, page: str = "page", back: str = "") -> str:
 @register.simple_tag
 def why_url(grant: Grant) -> str:
     """The page that says whether the call is allowed now; empty for grants that no call goes by."""
-    sides = [grant._meta.get_field(name) for name in PAIRS[str(grant._meta.model_name)][:2]]
+    sides = [grant._meta.get_field(name) for name in PAIR_FIELDS[str(grant._meta.model_name)][:2]]
     if any(side.related_model is not Identity for side in sides):
         return ""
     # By their columns: a list that has joined one side only asks for no other.

@@ -4,10 +4,10 @@ from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from common.admin import badges
-from common.admin.pages import link
+from common.console import badges
+from common.console.pages import link
 from common.templatetags.console import badge, icon
-from nhi import badges as standing
+from nhi.console import state_badges as standing
 from nhi.models import Credential, Identity
 from nhi.models.credentials import TimeBoxed
 from nhi.models.grants import Grant
@@ -26,12 +26,12 @@ def state_of(row: Identity | TimeBoxed) -> SafeString:
 
 @register.simple_tag
 def kind_icon(identity: Identity) -> SafeString:
-    """The kind as a picture; the word for who hears the page."""
-    known = badges.find("nhi.Kind", identity.kind)
+    """The kind as an icon, and as a word for screen readers."""
+    kind_badge = badges.find("nhi.Kind", identity.kind)
     return format_html(
         '<span class="gh-kind-icon" title="{0}">{1}<span class="gh-hidden">{0}: </span></span>',
-        known.label,
-        icon(known.symbol),
+        kind_badge.label,
+        icon(kind_badge.symbol),
     )
 
 
@@ -49,29 +49,29 @@ def named(identity: Identity) -> SafeString:
 @register.simple_tag
 def other_side(grant: Grant, side: str) -> Identity:
     """The identity at the other end of a grant."""
-    found: Identity = getattr(grant, side)
-    return found
+    identity: Identity = getattr(grant, side)
+    return identity
 
 
 @register.simple_tag
 def limits_of(grant: Grant) -> SafeString:
-    """The type of a grant that has one, and what it is bounded by, as chips."""
+    """The type of a grant and its limits, as chips."""
     kind = str(getattr(grant, "permission_type", ""))
-    said = [kind, *grant_limits(grant)] if kind else grant_limits(grant)
-    if not said:
+    limits = [kind, *grant_limits(grant)] if kind else grant_limits(grant)
+    if not limits:
         return format_html('<span class="gh-subtle">{}</span>', "none")
-    return format_html_join(" ", '<span class="gh-count">{}</span>', ((words,) for words in said))
+    return format_html_join(" ", '<span class="gh-count">{}</span>', ((limit,) for limit in limits))
 
 
 def grant_limits(grant: Grant) -> list[str]:
-    """What narrows a grant, in words short enough for a chip: the same in every table and in the export."""
-    said = []
+    """The limits of a grant in a word or two each, for tables and the export."""
+    limits = []
     if getattr(grant, "allowed_parameters", None) is not None:
-        said.append("arguments")
+        limits.append("arguments")
     if (actions := getattr(grant, "allowed_actions", None)) is not None:
-        said.append(f"only {', '.join(actions[:3])}{' …' if len(actions) > 3 else ''}" if actions else "no action")
-    if (most := getattr(grant, "max_calls_per_hour", None)) is not None:
-        said.append(f"{most} per hour")
+        limits.append(f"only {', '.join(actions[:3])}{' …' if len(actions) > 3 else ''}" if actions else "no action")
+    if (calls := getattr(grant, "max_calls_per_hour", None)) is not None:
+        limits.append(f"{calls} per hour")
     if getattr(grant, "requires_approval", False):
-        said.append("needs approval")
-    return said
+        limits.append("needs approval")
+    return limits

@@ -8,11 +8,11 @@ from django.db.models import Count, F, Q, QuerySet
 from django.http import HttpRequest
 from django.urls import URLPattern
 
-from common.admin.lists import Bulk, Preset, choice_filter, text_filter
-from common.admin.pages import Control, link
+from common.console.lists import Bulk, Preset, choice_filter, text_filter
+from common.console.pages import Control, link
 from common.templatetags.console import as_curl
-from nhi.admin.acting import actor_of, may_change
-from nhi.admin.base import GovernedAdmin
+from nhi.console.base import GovernedAdmin
+from nhi.console.request_actor import actor_of, may_change
 from supervisor import access
 from supervisor.admin import agents_cells, agents_forms, agents_run, agents_switch, agents_tabs
 from supervisor.choices import AccessType, Kind, Mode

@@ -5,14 +5,14 @@ from typing import Any
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from common.admin import badges
-from common.admin.badges import Badge
-from common.admin.lists import Column
-from common.admin.pages import link, link_if_any
+from common.console import badges
+from common.console.badges import Badge
+from common.console.lists import Column
+from common.console.pages import link, link_if_any
 from common.templatetags.console import badge, when
-from nhi import badges as standing
-from nhi.admin import columns
 from nhi.choices import State
+from nhi.console import columns
+from nhi.console import state_badges as standing
 from supervisor import admission
 from supervisor.admin import executions_cells
 from supervisor.choices import Mode

@@ -6,11 +6,11 @@ from typing import Any
 from django import forms
 from django.conf import settings
 
-from common.admin.forms import Chips, ConsoleForm, WordsField
+from common.console.form_fields import LinesField, PairsField
+from common.console.forms import Chips, ConsoleForm, WordsField
 from common.errors import GatehouseError
-from mcp import executables
-from mcp.admin.servers_fields import LinesField, PairsField
-from nhi.admin.names import NameField
+from common.process import executable_allowlist
+from nhi.console.name_fields import NameField
 from supervisor import agents
 from supervisor.choices import AccessType, InputPattern, Kind, Mode, OutputPattern
 from supervisor.models import Agent
@@ -238,8 +238,11 @@ def initial(agent: Agent) -> dict[str, Any]:
 def allowed_programs() -> list[str]:
     """What may be run here, for the list that the browser offers."""
     if settings.EXECUTABLE_ALLOWLIST is None:
-        return [sys.executable, *(str(path) for path in sorted((executables.EXAMPLES / "agents").glob("*.py")))]
+        return [
+            sys.executable,
+            *(str(path) for path in sorted((executable_allowlist.EXAMPLES_DIRECTORY / "agents").glob("*.py"))),
+        ]
     try:
-        return sorted(executables.listed(settings.EXECUTABLE_ALLOWLIST))
-    except executables.NotExecutable:
+        return sorted(executable_allowlist.read_allowlist(settings.EXECUTABLE_ALLOWLIST))
+    except executable_allowlist.ExecutableRefused:
         return []

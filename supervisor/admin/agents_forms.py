@@ -5,11 +5,11 @@ from typing import Any
 from django.contrib import messages
 from django.urls import path
 
-from common.admin.pages import Crumb, link
-from common.errors import Invalid, NotAllowed
+from common.console.pages import Crumb, link
+from common.errors import InvalidInput, NotAllowed
 from common.ids import parse_uuid
-from nhi.admin import names
-from nhi.admin.form_page import FormPage
+from nhi.console import name_fields
+from nhi.console.form_page import FormPage
 from nhi.models import Identity
 from supervisor import agents
 from supervisor.admin.agents_form import AddForm, AgentForm, initial
@@ -27,7 +27,7 @@ class Form(FormPage[AgentForm]):
     def say_the_rest(self, form: AgentForm) -> None:
         try:
             agents.foresee(given=form.given, envs=form.variables, api_key=form.key, agent=form.agent)
-        except Invalid as error:
+        except InvalidInput as error:
             form.refuse(error)
 
 
@@ -55,7 +55,7 @@ class Add(Form):
         return f"Now: {follows(found)}" if found is not None and follows(found) else ""
 
     def fitting(self, data: Any = None) -> AgentForm:
-        known = names.known("agent", self.actor, self.request.GET.get("identity", ""))
+        known = name_fields.initial_name("agent", self.actor, self.request.GET.get("identity", ""))
         return AddForm(data, initial={"identity": known})
 
     def save(self, form: AgentForm) -> str:

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 
 from django.http import HttpRequest
 
-from common.admin import badges, palette
-from common.admin.pages import link
-from common.admin.palette import Group, Hit
+from common.console import badges, palette
+from common.console.pages import link
+from common.console.palette import Group, Hit
 from common.ids import parse_uuid
 from nhi.actors import Actor
-from nhi.admin.acting import actor_of
+from nhi.console.request_actor import actor_of
 from supervisor.admin import agents_cells, found_by_name, schedules_found
 from supervisor.choices import Mode
 from supervisor.models import Agent, Execution
@@ -58,4 +58,4 @@ def _word(agent: Agent) -> str:
     return "Talk to" if agent.mode == Mode.INTERACTIVE else "Run"
 
 
-palette.add(find)
+palette.add_palette_providers(find)

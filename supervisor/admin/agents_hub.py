@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from common.admin.dialogs import Call
-from common.admin.pages import Control, Crumb, Tab, link
+from common.console.confirmation_dialogs import Call
+from common.console.pages import Control, Crumb, Tab, link
 from common.errors import NotFound
-from mcp import executables
-from nhi.admin.base import Acting, ActingPage
+from common.process import executable_allowlist
+from nhi.console.base import ActorMixin, ActorPage
 from nhi.models import Identity
 from supervisor import access, command_lines
 from supervisor.admin import agents_cells
@@ -41,7 +41,7 @@ def follows(identity: Identity) -> str:
     return " ".join(said for read in _follows if (said := read(identity)))
 
 
-class OfAgent(Acting):
+class OfAgent(ActorMixin):
     """A page or dialog about one agent that the person may see."""
 
     kwargs: dict[str, Any]
@@ -87,10 +87,10 @@ class OfAgent(Acting):
         """What its runs will fail of: what was allowed when it was added need not be so any more."""
         if self.agent.kind != Kind.PROCESS:
             return ""
-        return executables.problem(self.agent.executable_path, self.agent.cli_args)
+        return executable_allowlist.find_command_problem(self.agent.executable_path, self.agent.cli_args)
 
 
-class Hub(OfAgent, ActingPage):
+class Hub(OfAgent, ActorPage):
     """The frame of every tab."""
 
     tab = "hub"

@@ -10,12 +10,12 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path
 
-from common import statuses
-from common.admin.forms import ConsoleForm, JSONLinesField
-from common.admin.pages import Crumb, link
-from common.errors import Conflict, Invalid, NotAllowed
+from common import http_statuses
+from common.console.forms import ConsoleForm, JSONLinesField
+from common.console.pages import Crumb, link
+from common.errors import Conflict, InvalidInput, NotAllowed
 from common.ids import parse_uuid
-from nhi.admin.base import ActingPage
+from nhi.console.base import ActorPage
 from supervisor import access, admission, command_lines, origins, submitting
 from supervisor.access import Caller
 from supervisor.admin import executions_cells
@@ -79,7 +79,7 @@ class RunForm(ConsoleForm):
             trigger=Trigger.MANUAL,
         )
 
-    def refuse(self, error: Invalid | Conflict) -> None:  # type: ignore[override]  # the verb raises no other kinds here
+    def refuse(self, error: InvalidInput | Conflict) -> None:  # type: ignore[override]  # the verb raises no other kinds here
         self.aliases = {
             problem.field: problem.field.replace("parameters.", PARAMETER).replace("env_vars.", VARIABLE)
             for problem in error.fields
@@ -118,7 +118,7 @@ def _timeout(agent: Agent) -> forms.IntegerField:
     )
 
 
-class Run(OfAgent, ActingPage):
+class Run(OfAgent, ActorPage):
     template = "admin/supervisor/agents/run.html"
 
     def check(self) -> None:
@@ -153,9 +153,9 @@ class Run(OfAgent, ActingPage):
         except admission.NoRoom as error:
             form.add_error(None, error.said)
             return self.page(form=form, status=503)
-        except (Invalid, Conflict) as error:
+        except (InvalidInput, Conflict) as error:
             form.refuse(error)
-            return self.page(form=form, status=statuses.of(error))
+            return self.page(form=form, status=http_statuses.status_for(error))
         if submitted.again:
             messages.info(request, "The same was asked for a moment ago: this is that run.")
         return HttpResponseRedirect(link("supervisor_execution_hub", submitted.execution.pk))

@@ -5,9 +5,9 @@ from typing import Any
 from django.contrib import messages
 from django.urls import path
 
-from common.admin.dialogs import Call, Effect, counted
-from common.admin.forms import ConsoleForm, ReasonField
-from nhi.admin.base import ActingDialog
+from common.console.confirmation_dialogs import Call, Effect, counted
+from common.console.forms import ConsoleForm, ReasonField
+from nhi.console.base import ActorDialog
 from supervisor import agents
 from supervisor.admin.agents_hub import OfAgent, follows, foreseen
 from supervisor.models import Execution, Schedule
@@ -21,7 +21,7 @@ class OnForm(ConsoleForm):
     reason = ReasonField("Problem solved", "Ready for use", "Owner asked")
 
 
-class Switch(OfAgent, ActingDialog):
+class Switch(OfAgent, ActorDialog):
     on = True
     verb = ""
     says = ""

@@ -6,10 +6,10 @@ from typing import Any
 
 from django.urls import path
 
-from common.admin import keyset
-from common.admin.pages import link
-from mcp.admin import charts as charts_of_calls
-from nhi.admin import sentences
+from common.console import keyset
+from common.console.charts import get_chosen_range, range_tabs
+from common.console.pages import link
+from nhi.console import event_sentences
 from supervisor import agents
 from supervisor.admin import agents_cells, charts, executions_cells
 from supervisor.admin.agents_hub import Hub
@@ -25,7 +25,7 @@ class Overview(Hub):
     template = "admin/supervisor/agents/overview.html"
 
     def context(self) -> dict[str, Any]:
-        chosen = charts_of_calls.chosen(self.request)
+        chosen = get_chosen_range(self.request)
         runs = Execution.objects.visible_to(self.actor).filter(agent=self.agent)
         return {
             **super().context(),
@@ -44,7 +44,7 @@ class Overview(Hub):
             "last": [_row(run) for run in executions_cells.with_first_start(runs).order_by(*NEWEST)[:LATEST]],
             "headings": executions_cells.HEADINGS,
             "range": chosen,
-            "ranges": charts.ranges(chosen, self.url("hub")),
+            "ranges": range_tabs(chosen, self.url("hub")),
             "charts": charts.drawn(runs, chosen, agent=self.agent.name) if self.agent.runs else [],
         }
 
@@ -93,7 +93,7 @@ class Changes(Hub):
     template = "admin/supervisor/agents/changes.html"
 
     def context(self) -> dict[str, Any]:
-        return {**super().context(), **sentences.page_about(self.actor, self.agent.pk, self.request.GET)}
+        return {**super().context(), **event_sentences.changes_page(self.actor, self.agent.pk, self.request.GET)}
 
 
 URLS = [

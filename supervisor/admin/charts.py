@@ -5,21 +5,20 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from common.admin import site_pages
-from common.admin.pages import Crumb, Tab, link
-from mcp.admin import charts as charts_of_calls
-from mcp.admin.charts_data import RANGES, Range
-from mcp.admin.charts_draw import Chart
+from common.console import navigation
+from common.console.charts import Chart, ChartRange, get_chosen_range, range_tabs
+from common.console.pages import Crumb, link
+from mcp.admin.home import charts as charts_of_calls
 from nhi.admin import home
-from nhi.admin.acting import may
-from nhi.admin.base import ActingPage
+from nhi.console.base import ActorPage
+from nhi.console.request_actor import may
 from supervisor.admin import charts_data, charts_draw
 from supervisor.models import Agent, Execution
 
 RIGHT = "supervisor.view_execution"
 
 
-def drawn(rows: QuerySet[Execution], chosen: Range, *, agent: str = "") -> list[Chart]:
+def drawn(rows: QuerySet[Execution], chosen: ChartRange, *, agent: str = "") -> list[Chart]:
     """None where nothing has run in the range; how long runs take is said of one agent alone."""
     bars = charts_data.outcomes(rows, chosen)
     found = [charts_draw.outcomes(bars, chosen, agent)] if any(bar.total for bar in bars) else []
@@ -27,11 +26,7 @@ def drawn(rows: QuerySet[Execution], chosen: Range, *, agent: str = "") -> list[
     return [*found, charts_draw.durations(last)] if last else found
 
 
-def ranges(current: Range, where: str) -> list[Tab]:
-    return [Tab(one.words, f"{where}?range={one.key}", current=one is current) for one in RANGES.values()]
-
-
-class Charts(ActingPage):
+class Charts(ActorPage):
     """Stands alone; Home fetches it as a part, so that its own facts need not wait for this."""
 
     template = "admin/supervisor/charts/page.html"
@@ -39,13 +34,13 @@ class Charts(ActingPage):
     actor_may = RIGHT
 
     def context(self) -> dict[str, Any]:
-        chosen = charts_of_calls.chosen(self.request)
+        chosen = get_chosen_range(self.request)
         rows = Execution.objects.visible_to(self.actor)
         return {
             "title": self.title,
             "crumb": Crumb("Home", link("index")),
             "range": chosen,
-            "ranges": ranges(chosen, link("run_charts")),
+            "ranges": range_tabs(chosen, link("run_charts")),
             "charts": drawn(rows, chosen),
         }
 
@@ -54,10 +49,10 @@ def on_home(request: HttpRequest) -> dict[str, Any] | None:
     """Only where they stand; nothing at all in a house that runs no agents."""
     if not may(request, RIGHT) or not Agent.objects.exists():
         return None
-    chosen = charts_of_calls.chosen(request)
+    chosen = get_chosen_range(request)
     alone = not charts_of_calls.sees_calls(request)
     return {"url": f"{link('run_charts')}?range={chosen.key}", "alone": alone}
 
 
-site_pages.add("runs/charts/", Charts.as_view(), "run_charts")
+navigation.add_site_page("runs/charts/", Charts.as_view(), "run_charts")
 home.add(home.Part("admin/supervisor/charts/home.html", on_home))

@@ -9,8 +9,8 @@ from django.db.models import Count, QuerySet
 from django.db.models.functions import TruncHour
 from django.utils import timezone
 
-from mcp.admin.charts_data import HOUR, Range
-from mcp.rollups import hour_of
+from common.console.charts import HOUR, ChartRange
+from common.db.clock import start_of_hour
 from supervisor.choices import ExecutionStatus
 from supervisor.models import Execution
 
@@ -30,10 +30,10 @@ class Stretch:
         return sum(self.runs.values())
 
 
-def outcomes(rows: QuerySet[Execution], chosen: Range) -> list[Stretch]:
+def outcomes(rows: QuerySet[Execution], chosen: ChartRange) -> list[Stretch]:
     """In the order of time; the last bar is the one that goes on."""
     step = timedelta(hours=chosen.hours)
-    ends = hour_of(timezone.now()) + HOUR
+    ends = start_of_hour(timezone.now()) + HOUR
     begins = ends - chosen.span
     bars = [Stretch(begins + number * step) for number in range(int(chosen.span / step))]
     for hour, status, runs in _counted(rows, begins):

@@ -6,9 +6,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from common.admin.pages import link
-from mcp.admin.charts_data import Range
-from mcp.admin.charts_draw import Chart
+from common.console.charts import Chart, ChartRange
+from common.console.pages import link
 from supervisor.admin import executions_cells
 from supervisor.admin.charts_data import Stretch
 from supervisor.admin.executions_filters import list_url
@@ -27,7 +26,7 @@ STATES = {status: state for state, status in OUTCOMES.items()}
 MOST_ROWS = 40
 
 
-def outcomes(bars: list[Stretch], chosen: Range, agent: str = "") -> Chart:
+def outcomes(bars: list[Stretch], chosen: ChartRange, agent: str = "") -> Chart:
     labels = [_label(bar, chosen) for bar in bars]
     urls = [_between(bar, chosen, agent) for bar in bars]
     series = [
@@ -48,12 +47,12 @@ def outcomes(bars: list[Stretch], chosen: Range, agent: str = "") -> Chart:
     )  # fmt: skip
 
 
-def _label(bar: Stretch, chosen: Range) -> str:
+def _label(bar: Stretch, chosen: ChartRange) -> str:
     form = "%H:%M" if chosen.hours == 1 else "%a %H:%M" if chosen.hours < 24 else "%d %b"
     return bar.begins.astimezone(timezone.get_current_timezone()).strftime(form)
 
 
-def _between(bar: Stretch, chosen: Range, agent: str) -> str:
+def _between(bar: Stretch, chosen: ChartRange, agent: str) -> str:
     zone = timezone.get_current_timezone()
     ends = bar.begins + timedelta(hours=chosen.hours)
     since, until = (moment.astimezone(zone).strftime("%Y-%m-%dT%H:%M") for moment in (bar.begins, ends))

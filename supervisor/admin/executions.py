@@ -11,12 +11,12 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils.functional import cached_property
 
-from common.admin.lists import Bulk, Preset
-from common.admin.pages import PART, Control, Crumb, link
+from common.console.lists import Bulk, Preset
+from common.console.pages import PART, Control, Crumb, link
 from common.ids import parse_uuid
 from common.templatetags.console import as_curl
-from nhi.admin.acting import actor_of
-from nhi.admin.base import ActingPage, GovernedAdmin
+from nhi.console.base import ActorPage, GovernedAdmin
+from nhi.console.request_actor import actor_of
 from supervisor.admin import (
     executions_again,
     executions_bulk,
@@ -100,7 +100,7 @@ class ExecutionAdmin(GovernedAdmin):
         ]
 
 
-class States(ActingPage):
+class States(ActorPage):
     """How the runs of an open page are now, by their ids; no content while they are as they were seen last."""
 
     template = "admin/supervisor/executions/states.html"

@@ -12,11 +12,11 @@ from django.urls import path
 from django.utils.functional import cached_property
 from django.utils.html import format_html
 
-from common.admin.dialogs import Effect, counted
-from common.admin.forms import ConsoleForm
-from common.admin.pages import link
+from common.console.confirmation_dialogs import Effect, counted
+from common.console.forms import ConsoleForm
+from common.console.pages import link
 from common.errors import Conflict
-from nhi.access import ItemResult
+from nhi.access.bulk import ItemResult
 from supervisor import access, admission, submitting
 from supervisor.access import Caller
 from supervisor.admin import agents_cells

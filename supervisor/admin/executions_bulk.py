@@ -8,10 +8,10 @@ from django.db.models import QuerySet
 from django.urls import path
 from django.utils.functional import cached_property
 
-from common.admin.dialogs import Effect, counted
-from common.admin.forms import ConsoleForm
+from common.console.confirmation_dialogs import Effect, counted
+from common.console.forms import ConsoleForm
 from nhi.actors import Actor
-from nhi.admin.several import Several
+from nhi.console.bulk_dialog import BulkDialog
 from nhi.models import Identity
 from supervisor import access, cancelling
 from supervisor.admin import executions_cells, executions_seen
@@ -27,7 +27,7 @@ def may_any(actor: Actor) -> bool:
     return not actor.only_reads and (rights or Identity.objects.used_by(actor).exists())
 
 
-class Bulk(Several[Execution]):
+class Bulk(BulkDialog[Execution]):
     nouns = ("run", "runs")
     kind = "execution"
     list_name = "supervisor_execution_changelist"

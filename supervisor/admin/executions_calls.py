@@ -3,9 +3,9 @@
 from collections.abc import Collection
 from uuid import UUID
 
-from common.admin.pages import link
-from mcp.admin import calls_runs
-from mcp.admin.calls_runs import Within
+from common.console.pages import link
+from mcp.admin.calls import run_links
+from mcp.admin.calls.run_links import Within
 from nhi.actors import Actor
 from supervisor.models import Execution
 
@@ -15,4 +15,4 @@ def named(actor: Actor, ids: Collection[UUID]) -> dict[UUID, Within]:
     return {run.pk: Within(str(run), link("supervisor_execution_hub", run.pk)) for run in seen}
 
 
-calls_runs.add(named)
+run_links.add(named)

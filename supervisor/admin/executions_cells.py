@@ -9,11 +9,11 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from common.admin import badges, times
-from common.admin.badges import Badge
-from common.admin.lists import Column
-from common.templatetags.console import badge, spelled
-from nhi.admin import columns
+from common.console import badges, times
+from common.console.badges import Badge
+from common.console.lists import Column
+from common.templatetags.console import badge, spell_invisible
+from nhi.console import columns
 from supervisor.admin import executions_starters
 from supervisor.choices import ErrorCategory
 from supervisor.models import Attempt, Execution
@@ -59,7 +59,7 @@ def why(run: Execution) -> str:
 
 
 def _why(run: Execution) -> SafeString:
-    said = spelled(why(run))
+    said = spell_invisible(why(run))
     return format_html('<span class="gh-why gh-subtle" title="{}">{}</span>', said[:500], said[:120])
 
 

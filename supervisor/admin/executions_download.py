@@ -3,8 +3,8 @@
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import path
 
-from common.admin import streams
-from nhi.admin.base import ActingPage
+from common.console import downloads
+from nhi.console.base import ActorPage
 from supervisor.admin.executions_hub import OfExecution
 from supervisor.choices import Stream
 from supervisor.models import OutputChunk
@@ -14,7 +14,7 @@ PIECES = 200
 SHOWN = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n\r"} | {0x7F: "\u2421"}
 
 
-class Download(OfExecution, ActingPage):
+class Download(OfExecution, ActorPage):
     """All of it that was kept."""
 
     def get(self, request: HttpRequest, **_kwargs: object) -> HttpResponseBase:  # type: ignore[override]  # no page, a file
@@ -23,7 +23,7 @@ class Download(OfExecution, ActingPage):
             rows = rows.filter(stream=stream)
         texts = rows.values_list("text", flat=True).iterator(chunk_size=PIECES)
         name = f"run-{self.run.number}-{self.run.pk}.txt"
-        return streams.download(
+        return downloads.download(
             request, (text.translate(SHOWN) for text in texts), name=name, content_type="text/plain; charset=utf-8"
         )
 

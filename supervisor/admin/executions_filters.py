@@ -6,11 +6,11 @@ from urllib.parse import urlencode
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from common.admin.lists import Filter, choice_filter
-from common.admin.pages import link
+from common.console.lists import Filter, choice_filter
+from common.console.pages import link
 from common.ids import parse_uuid
-from nhi import looks
-from nhi.admin.audit_filters import SPANS, limit
+from nhi.console.log_filters import SPANS, time_filter
+from nhi.people import read_markers
 from supervisor.choices import ErrorCategory, ExecutionState, ExecutionStatus, Trigger
 
 Rows = QuerySet[Any]
@@ -51,7 +51,7 @@ def by_starter(rows: Rows, value: str) -> Rows:
 
 
 def by_seen(rows: Rows, _value: str) -> Rows:
-    return looks.unseen(rows, time="end_time")
+    return read_markers.filter_unseen(rows, time="end_time")
 
 
 FILTERS = (
@@ -64,6 +64,6 @@ FILTERS = (
     Filter("by", "Who", by_starter),
     Filter("span", "Time", by_span, lambda _request: [(key, words) for key, (words, _) in SPANS.items()], empty="Any"),
     Filter("seen", "Seen", by_seen, lambda _request: [("no", "Not by me")]),
-    Filter("since", "From", limit("created_at__gte"), kind="datetime-local"),
-    Filter("until", "Until", limit("created_at__lt"), kind="datetime-local"),
+    Filter("since", "From", time_filter("created_at__gte"), kind="datetime-local"),
+    Filter("until", "Until", time_filter("created_at__lt"), kind="datetime-local"),
 )  # fmt: skip

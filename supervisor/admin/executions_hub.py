@@ -9,14 +9,14 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django.utils.functional import cached_property
 
-from common.admin import badges
-from common.admin.badges import Badge
-from common.admin.pages import Control, Crumb, Tab, link
+from common.console import badges
+from common.console.badges import Badge
+from common.console.pages import Control, Crumb, Tab, link
 from common.errors import NotFound
-from mcp.admin import calls_runs
-from nhi import badges as standing
-from nhi.admin.base import Acting, ActingPage
+from mcp.admin.calls import run_links
 from nhi.choices import State
+from nhi.console import state_badges as standing
+from nhi.console.base import ActorMixin, ActorPage
 from nhi.models import InvocationLog
 from supervisor import access, cancelling
 from supervisor.admin import agents_cells, executions_cells, executions_place, executions_starters, queue
@@ -46,7 +46,7 @@ class Phase:
     now: bool
 
 
-class OfExecution(Acting):
+class OfExecution(ActorMixin):
     """A page or dialog about one run that the person may see."""
 
     kwargs: dict[str, Any]
@@ -73,7 +73,7 @@ class OfExecution(Acting):
         return self.url("hub")
 
 
-class Hub(OfExecution, ActingPage):
+class Hub(OfExecution, ActorPage):
     """The frame of every tab: the strip, the phases, one primary action."""
 
     tab = "hub"
@@ -105,7 +105,7 @@ class Hub(OfExecution, ActingPage):
             "place": queue.place_of(run) if run.state == ExecutionState.QUEUED else None,
             "queue_url": link("supervisor_queue") if self.actor.may(queue.Queue.actor_may) else "",
             "session_url": self.session_url,
-            "task": calls_runs.task(self.actor, run.task_id),
+            "task": run_links.task(self.actor, run.task_id),
             "acts_as": self._acts_as(),
             "attempt": executions_cells.attempts(run),
             **executions_place.facts(run),

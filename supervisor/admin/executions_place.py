@@ -8,8 +8,8 @@ from uuid import UUID
 from django.db.models import Count, QuerySet, Subquery
 from django.utils.dateparse import parse_datetime
 
-from common.admin import badges
-from common.admin.badges import Badge
+from common.console import badges
+from common.console.badges import Badge
 from supervisor.admin import queue
 from supervisor.choices import AccessType
 from supervisor.models import Execution, Runner

@@ -12,16 +12,16 @@ from django.urls import path
 from django.utils.dateparse import parse_datetime
 from django.utils.http import urlencode
 
-from common.admin.forms import ConsoleForm
-from common.admin.lists import Listing
-from common.admin.pages import Control, link
+from common.console.forms import ConsoleForm
+from common.console.lists import Listing
+from common.console.pages import Control, link
 from common.errors import Conflict, NotAllowed, NotFound
-from nhi import looks
 from nhi.actors import Actor
-from nhi.admin import counts
-from nhi.admin.acting import actor_of
-from nhi.admin.audit_filters import SPANS
-from nhi.admin.base import ActingDialog
+from nhi.console import attention_counts
+from nhi.console.base import ActorDialog
+from nhi.console.log_filters import SPANS
+from nhi.console.request_actor import actor_of
+from nhi.people import read_markers
 from supervisor.admin.executions_filters import FILTERS, WENT_WRONG, WRONG, by_seen, list_url
 from supervisor.models import Execution
 
@@ -36,7 +36,7 @@ HIDES_NOTHING = {
 
 def with_look(actor: Actor, rows: QuerySet[Execution]) -> QuerySet[Any]:
     """For the filter `seen`, which knows nobody; where it is not used it costs nothing."""
-    return looks.with_look(actor, PAGE, rows)
+    return read_markers.annotate_read_marker(actor, PAGE, rows)
 
 
 def unseen(actor: Actor, rows: QuerySet[Execution]) -> QuerySet[Any]:
@@ -52,7 +52,7 @@ def note_rows(request: HttpRequest, rows: list[Execution]) -> None:
 def _late(actor: Actor, until: datetime) -> list[UUID]:
     """Those that ended so shortly before that others, which ended sooner, may not be there yet."""
     rows = Execution.objects.visible_to(actor).filter(status__in=WENT_WRONG, created_at__gt=until - WEEK)
-    late = rows.filter(end_time__gt=looks.edge(until), end_time__lte=until)
+    late = rows.filter(end_time__gt=read_markers.individual_rows_start(until), end_time__lte=until)
     return sorted(late.values_list("pk", flat=True))
 
 
@@ -71,14 +71,14 @@ def controls(request: HttpRequest) -> list[Control]:
         return []
     if not HIDES_NOTHING.issuperset(narrowing):
         return []
-    if ("seen", "no") not in narrowing and not counts.for_request(request).get("runs_failed"):
+    if ("seen", "no") not in narrowing and not attention_counts.counts_for_request(request).get("runs_failed"):
         return []
     seen = [("moment", until.isoformat()), ("mark", _mark(_late(actor_of(request), until)))]
     url = f"{link('supervisor_execution_seen')}?{urlencode([*narrowing, *seen])}"
     return [Control("Mark all as seen", url, "done_all", posts=True)]
 
 
-class Seen(ActingDialog):
+class Seen(ActorDialog):
     title = "Mark failed runs as seen"
     button = "Mark all as seen"
     lead = "The sidebar and Home count for you what goes wrong from now on. For others nothing changes."
@@ -99,8 +99,8 @@ class Seen(ActingDialog):
         late = _late(self.actor, until)
         if self.request.GET.get("mark") != _mark(late):
             raise Conflict("More has failed that you have not seen yet. Nothing was marked: look at the list again.")
-        looks.note(actor=self.actor, page=PAGE, until=until, late=late)
-        counts.forget(self.actor)
+        read_markers.mark_seen(actor=self.actor, page=PAGE, until=until, individual_ids=late)
+        attention_counts.clear_cache(self.actor)
         messages.success(self.request, "What went wrong until then is marked as seen by you.")
         return self.back()
 
@@ -110,7 +110,7 @@ def _moment(said: str) -> datetime:
         found = parse_datetime(said)
     except ValueError:
         found = None
-    if found is None or found.tzinfo is None or found < looks.EVER + WEEK:
+    if found is None or found.tzinfo is None or found < read_markers.EPOCH + WEEK:
         raise NotFound
     return found
 

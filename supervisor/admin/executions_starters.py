@@ -7,7 +7,7 @@ from django.db.models.fields.json import KT
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from common.ids import short_task
+from common.ids import short_task_id
 from supervisor.choices import Trigger
 from supervisor.models import Schedule
 
@@ -39,7 +39,7 @@ def who(run: Any) -> str:
 def how(run: Any) -> str:
     """The end of the sentence that `who` begins."""
     if run.trigger == Trigger.TASK and run.task_id is not None:
-        return f"by task {short_task(run.task_id)}"
+        return f"by task {short_task_id(run.task_id)}"
     if run.trigger == Trigger.SCHEDULE and getattr(run, "schedule_name", None):
         return ""
     return HOW[Trigger(run.trigger)]

@@ -5,9 +5,9 @@ from typing import Any
 from django.contrib import messages
 from django.urls import path
 
-from common.admin.dialogs import Call, Effect
-from common.admin.forms import ConsoleForm, ReasonField
-from nhi.admin.base import ActingDialog
+from common.console.confirmation_dialogs import Call, Effect
+from common.console.forms import ConsoleForm, ReasonField
+from nhi.console.base import ActorDialog
 from supervisor import cancelling
 from supervisor.admin.executions_hub import OfExecution
 from supervisor.choices import ExecutionState
@@ -17,7 +17,7 @@ class StopForm(ConsoleForm):
     reason = ReasonField("No longer needed", "It hangs", "Wrong input", "Unexpected behaviour")
 
 
-class Stop(OfExecution, ActingDialog):
+class Stop(OfExecution, ActorDialog):
     form_class = StopForm
     danger = True
     leave = "Leave it"

@@ -4,9 +4,9 @@ from typing import Any
 
 from django.urls import path
 
-from common.admin import keyset
-from common.admin.pages import link
-from mcp.admin import calls_cells
+from common.console import keyset
+from common.console.pages import link
+from mcp.admin.calls import cells
 from nhi.models import InvocationLog
 from supervisor.admin import charts_draw, executions_cells
 from supervisor.admin.executions_hub import Hub
@@ -16,7 +16,7 @@ from supervisor.runner.capture import MOST_KEPT
 
 LATEST = 5
 #: All calls of the page are of one run, so none says which.
-CALLS = [column for column in calls_cells.COLUMNS if column.label != "Request"]
+CALLS = [column for column in cells.COLUMNS if column.label != "Request"]
 
 
 class Output(Hub):
@@ -51,7 +51,7 @@ class Output(Hub):
 def calls_of(page: Hub) -> Any:
     """The calls that were made with the run's own token."""
     seen = InvocationLog.objects.visible_to(page.actor).in_runs([page.run.pk])
-    return seen.defer(*calls_cells.NOT_SHOWN).order_by("-timestamp", "-id")
+    return seen.defer(*cells.NOT_SHOWN).order_by("-timestamp", "-id")
 
 
 class Input(Hub):

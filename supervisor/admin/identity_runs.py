@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from common.admin import keyset, site_pages
-from common.admin.pages import Control, link
-from nhi.admin import identities_hub
-from nhi.admin.acting import may_change
-from nhi.admin.identities_hub import Added, Hub
+from common.console import keyset, navigation
+from common.console.pages import Control, link
+from nhi.admin.identities import hub
+from nhi.admin.identities.hub import Added, Hub
 from nhi.choices import Kind
+from nhi.console.request_actor import may_change
 from supervisor.admin import agents_cells, executions_cells
 from supervisor.models import Agent, Execution
 
@@ -45,5 +45,5 @@ class Runs(Hub):
         return Control("Add program or model", url, "add", dialog=False)
 
 
-site_pages.add("nhi/identity/<uuid:pk>/runs/", Runs.as_view(), "nhi_identity_runs")
-identities_hub.add_tab(Added("runs", "Runs", frozenset({Kind.AGENT})))
+navigation.add_site_page("nhi/identity/<uuid:pk>/runs/", Runs.as_view(), "nhi_identity_runs")
+hub.add_tab(Added("runs", "Runs", frozenset({Kind.AGENT})))

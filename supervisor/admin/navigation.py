@@ -11,12 +11,12 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest
 
-from common.admin import navigation
-from common.admin.navigation import Item
+from common.console import navigation
+from common.console.navigation import Item
 from nhi.actors import Actor
-from nhi.admin import counts, sentences
-from nhi.admin.acting import may
-from nhi.admin.counts import Need
+from nhi.console import attention_counts, event_sentences
+from nhi.console.attention_counts import AttentionItem
+from nhi.console.request_actor import may
 from nhi.models import Identity
 from supervisor.admin import executions_seen
 from supervisor.admin.executions_filters import WENT_WRONG, WRONG
@@ -53,7 +53,7 @@ def missed_lately(actor: Actor) -> QuerySet[Any]:
     return by_missed(seen, "24h")
 
 
-navigation.add(
+navigation.add_sidebar_items(
     Item("Runs", "Agents", "smart_toy", "supervisor_agent_changelist", _who("supervisor.view_agent")),
     Item(
         "Runs", "Executions", "play_circle", "supervisor_execution_changelist", _who("supervisor.view_execution"),
@@ -66,8 +66,8 @@ navigation.add(
     ),
     Item("Runs", "Queue", "hourglass_empty", "supervisor_queue", _who("supervisor.view_execution")),
 )  # fmt: skip
-counts.add(
-    Need(
+attention_counts.add_items(
+    AttentionItem(
         "runs_failed",
         failed_lately,
         "{} run failed in the last 24 h, unseen by you",
@@ -76,7 +76,7 @@ counts.add(
         "supervisor_execution_changelist",
         FAILED_QUERY,
     ),
-    Need(
+    AttentionItem(
         "schedules_missed",
         missed_lately,
         "{} schedule missed a time in the last 24 h",
@@ -86,7 +86,7 @@ counts.add(
         MISSED_QUERY,
     ),
 )
-sentences.add_hubs({
+event_sentences.add_subject_pages({
     "agent": "supervisor_agent_hub", "execution": "supervisor_execution_hub", "schedule": "supervisor_schedule_hub",
     "session": "supervisor_session_page",
 })  # fmt: skip

@@ -11,12 +11,12 @@ from django.db.models import F, Q, QuerySet, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
 
-from common.admin import badges, site_pages
-from common.admin.badges import Badge
-from common.admin.pages import Control, link
-from nhi import badges as standing
-from nhi.admin.base import ActingPage
+from common.console import badges, navigation
+from common.console.badges import Badge
+from common.console.pages import Control, link
 from nhi.choices import State
+from nhi.console import state_badges as standing
+from nhi.console.base import ActorPage
 from supervisor import access, admission, cancelling
 from supervisor.admin import agents, executions_cells, executions_starters
 from supervisor.models import Agent, Execution, Runner
@@ -50,7 +50,7 @@ class Place:
     until: datetime
 
 
-class Queue(ActingPage):
+class Queue(ActorPage):
     template = "admin/supervisor/queue/page.html"
     title = "Queue"
     actor_may = "supervisor.view_execution"
@@ -170,4 +170,4 @@ def _strained(runner: Runner) -> list[str]:
     return [words for over, words in limits if over]
 
 
-site_pages.add("runs/queue/", Queue.as_view(), "supervisor_queue")
+navigation.add_site_page("runs/queue/", Queue.as_view(), "supervisor_queue")

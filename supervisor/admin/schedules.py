@@ -7,11 +7,11 @@ from django.db.models import Case, OuterRef, QuerySet, Subquery, When
 from django.http import HttpRequest
 from django.urls import URLPattern
 
-from common.admin.lists import Bulk, Preset
-from common.admin.pages import Control, link
+from common.console.lists import Bulk, Preset
+from common.console.pages import Control, link
 from common.templatetags.console import as_curl
-from nhi.admin.acting import actor_of
-from nhi.admin.base import GovernedAdmin
+from nhi.console.base import GovernedAdmin
+from nhi.console.request_actor import actor_of
 from supervisor.admin import schedules_cells, schedules_forms, schedules_tabs, schedules_verbs
 from supervisor.admin.schedules_filters import FILTERS
 from supervisor.models import Schedule, ScheduleFire

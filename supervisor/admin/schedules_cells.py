@@ -8,12 +8,12 @@ from zoneinfo import ZoneInfo
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from common.admin import badges, times
-from common.admin.badges import Badge
-from common.admin.lists import Column
-from common.admin.pages import link
+from common.console import badges, times
+from common.console.badges import Badge
+from common.console.lists import Column
+from common.console.pages import link
 from common.templatetags.console import badge, when
-from nhi.admin import columns
+from nhi.console import columns
 from supervisor.choices import MisfirePolicy, OverlapPolicy
 from supervisor.models import Schedule
 from supervisor.schedules import cron

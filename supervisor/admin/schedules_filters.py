@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from common.admin.lists import Filter, choice_filter, text_filter
+from common.console.lists import Filter, choice_filter, text_filter
 from supervisor.choices import FireState, MisfirePolicy, OverlapPolicy
 from supervisor.models import Schedule, ScheduleFire
 from supervisor.schedules import clock as schedule_clock

@@ -6,16 +6,16 @@ from zoneinfo import available_timezones
 
 from django import forms
 
-from common.admin.forms import Chips, ConsoleForm, JSONLinesField
-from common.errors import GatehouseError, Invalid
-from nhi.admin import names
-from nhi.admin.names import Named, NameField
+from common.console.forms import Chips, ConsoleForm, JSONLinesField
+from common.errors import GatehouseError, InvalidInput
+from nhi.console import name_fields
+from nhi.console.name_fields import NamedRows, NameField
 from supervisor import schedules
 from supervisor.choices import MisfirePolicy, OverlapPolicy
 from supervisor.models import Agent, Schedule
 from supervisor.schedules import facts as schedule_facts
 
-names.NAMED.setdefault("runs_here", Named("agent that runs here", Agent.objects.visible_to))
+name_fields.NAMED_ROWS.setdefault("runs_here", NamedRows("agent that runs here", Agent.objects.visible_to))
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 
 
@@ -83,7 +83,7 @@ class ScheduleForm(ConsoleForm):
         shown, opened = self.schedule.input_parameters, schedule_facts.opened(self.schedule)
         kept: dict[str, Any] = _unmasked(typed, shown=shown, opened=opened)
         if kept != typed and said.get("agent", self.schedule.agent) != self.schedule.agent:
-            raise Invalid.field("input_parameters", schedules.HIDDEN)
+            raise InvalidInput.for_field("input_parameters", schedules.HIDDEN)
         return kept
 
     def clean_input(self) -> str:

@@ -6,13 +6,13 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
-from common.admin.pages import Crumb, link, render
-from common.errors import Invalid, NotAllowed
+from common.console.pages import Crumb, link, render
+from common.errors import InvalidInput, NotAllowed
 from nhi.actors import Actor
-from nhi.admin import names
-from nhi.admin.base import ActingPage
-from nhi.admin.form_page import FormPage
 from nhi.choices import State
+from nhi.console import name_fields
+from nhi.console.base import ActorPage
+from nhi.console.form_page import FormPage
 from nhi.models import Identity
 from supervisor import schedules
 from supervisor.admin import schedules_cells
@@ -38,7 +38,7 @@ class Form(FormPage[ScheduleForm]):
     def say_the_rest(self, form: ScheduleForm) -> None:
         try:
             schedules.foresee(given=form.given, inputs=form.inputs, schedule=form.schedule)
-        except Invalid as error:
+        except InvalidInput as error:
             form.refuse(error)
 
     def drawn(self, form: ScheduleForm, *, status: int = 200) -> HttpResponse:
@@ -62,7 +62,7 @@ class Add(Form):
         }
 
     def fitting(self, data: Any = None) -> ScheduleForm:
-        known = names.known("runs_here", self.actor, self.request.GET.get("agent", ""))
+        known = name_fields.initial_name("runs_here", self.actor, self.request.GET.get("agent", ""))
         return ScheduleForm(data, initial={"agent": known})
 
     def save(self, form: ScheduleForm) -> str:
@@ -96,7 +96,7 @@ class Edit(OfSchedule, Form):
         return self.url("hub")
 
 
-class Preview(ActingPage):
+class Preview(ActorPage):
     """The next due times of the rule in a form. It reads and changes nothing."""
 
     http_method_names = ("post",)
@@ -112,7 +112,7 @@ def look(rule: str, zone: str) -> dict[str, Any]:
         return {}
     try:
         times = schedule_checks.preview(cron_expression=rule, timezone=zone or "UTC")
-    except Invalid as error:
+    except InvalidInput as error:
         return {"wrong": [problem.message for problem in error.fields]}
     place = cron.zone(zone or "UTC")
     return {

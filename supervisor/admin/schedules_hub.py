@@ -4,9 +4,9 @@ from typing import Any
 
 from django.utils.functional import cached_property
 
-from common.admin.pages import Control, Crumb, Tab, link
+from common.console.pages import Control, Crumb, Tab, link
 from common.errors import NotFound
-from nhi.admin.base import Acting, ActingPage
+from nhi.console.base import ActorMixin, ActorPage
 from supervisor.admin import agents_cells, schedules_cells
 from supervisor.models import Schedule
 from supervisor.schedules import facts as schedule_facts
@@ -15,7 +15,7 @@ from supervisor.schedules import rights as schedule_rights
 TABS = (("hub", "Overview"), ("fires", "Due times"), ("runs", "Runs"), ("changes", "Changes"))
 
 
-class OfSchedule(Acting):
+class OfSchedule(ActorMixin):
     """A page or dialog about one schedule that the person may see; a removed one is still read."""
 
     kwargs: dict[str, Any]
@@ -40,7 +40,7 @@ class OfSchedule(Acting):
         return self.url("hub")
 
 
-class Hub(OfSchedule, ActingPage):
+class Hub(OfSchedule, ActorPage):
     """The frame of every tab."""
 
     tab = "hub"

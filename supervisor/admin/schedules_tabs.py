@@ -6,11 +6,11 @@ from typing import Any
 
 from django.urls import path
 
-from common.admin import badges, keyset
-from common.admin.pages import link
+from common.console import badges, keyset
+from common.console.pages import link
 from common.ids import parse_uuid
-from common.templatetags.console import spelled
-from nhi.admin import sentences
+from common.templatetags.console import spell_invisible
+from nhi.console import event_sentences
 from supervisor.admin import executions_cells, schedules_cells
 from supervisor.admin.schedules_hub import Hub
 from supervisor.choices import MisfirePolicy, OverlapPolicy
@@ -44,7 +44,7 @@ class Overview(Hub):
         """With the words for who does not see its colour; it leads to the line that says why."""
         shown = badges.find("supervisor.FireState", fire.state)
         local = schedules_cells.due_time(fire.due_at, schedule_facts.clock(self.schedule)).local
-        words = f"{local}: {shown.label}{f', {spelled(fire.reason)}' if fire.reason else ''}"
+        words = f"{local}: {shown.label}{f', {spell_invisible(fire.reason)}' if fire.reason else ''}"
         url = f"{self.url('fires')}?before={fire.due_at.isoformat().replace('+', '%2B')}~{LAST}&fire={fire.pk}"
         return {"tone": shown.tone.value, "words": words, "url": f"{url}#fire-{fire.pk}"}
 
@@ -100,7 +100,7 @@ class Changes(Hub):
     template = "admin/supervisor/schedules/changes.html"
 
     def context(self) -> dict[str, Any]:
-        return {**super().context(), **sentences.page_about(self.actor, self.schedule.pk, self.request.GET)}
+        return {**super().context(), **event_sentences.changes_page(self.actor, self.schedule.pk, self.request.GET)}
 
 
 URLS = [

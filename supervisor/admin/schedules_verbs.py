@@ -5,11 +5,11 @@ from typing import Any
 from django.contrib import messages
 from django.urls import path
 
-from common.admin.dialogs import Call, Effect, counted
-from common.admin.forms import ConsoleForm, ReasonField
-from common.admin.pages import link
+from common.console.confirmation_dialogs import Call, Effect, counted
+from common.console.forms import ConsoleForm, ReasonField
+from common.console.pages import link
 from common.errors import Conflict
-from nhi.admin.base import ActingDialog
+from nhi.console.base import ActorDialog
 from supervisor import admission, schedules
 from supervisor.access import Caller
 from supervisor.admin import agents_cells
@@ -31,7 +31,7 @@ class RemoveForm(ConsoleForm):
     reason = ReasonField("Not needed any more", "Replaced by another", "Owner asked")
 
 
-class Verb(OfSchedule, ActingDialog):
+class Verb(OfSchedule, ActorDialog):
     verb = ""
     #: The last part of its address over REST.
     rest = ""

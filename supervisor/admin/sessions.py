@@ -8,11 +8,11 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import URLPattern
 
-from common.admin.lists import Bulk, Preset, choice_filter, text_filter
-from common.admin.pages import Control, link
+from common.console.lists import Bulk, Preset, choice_filter, text_filter
+from common.console.pages import Control, link
 from common.templatetags.console import as_curl
-from nhi.admin.acting import actor_of, may_change
-from nhi.admin.base import GovernedAdmin
+from nhi.console.base import GovernedAdmin
+from nhi.console.request_actor import actor_of, may_change
 from supervisor.admin import executions_bulk, sessions_cells, sessions_page, sessions_verbs
 from supervisor.choices import Mode, SessionState
 from supervisor.models import Agent, Session

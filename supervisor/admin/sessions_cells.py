@@ -8,11 +8,11 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from common.admin import badges
-from common.admin.badges import Badge
-from common.admin.lists import Column
+from common.console import badges
+from common.console.badges import Badge
+from common.console.lists import Column
 from common.templatetags.console import badge, outside
-from nhi.admin import columns
+from nhi.console import columns
 from supervisor.admin import executions_cells
 from supervisor.choices import ExecutionState, SessionState
 from supervisor.models import Session

@@ -5,11 +5,11 @@ from typing import Any
 from django import forms
 from django.urls import path
 
-from common.admin.dialogs import Call
-from common.admin.forms import ConsoleForm
-from common.admin.pages import Control, Crumb, link
+from common.console.confirmation_dialogs import Call
+from common.console.forms import ConsoleForm
+from common.console.pages import Control, Crumb, link
 from common.errors import NotAllowed, NotFound
-from nhi.admin.base import Acting, ActingDialog, ActingPage
+from nhi.console.base import ActorDialog, ActorMixin, ActorPage
 from supervisor import access, cancelling, sessions
 from supervisor.access import Caller
 from supervisor.admin import sessions_cells
@@ -20,7 +20,7 @@ from supervisor.models import Session, SessionMessage
 SHOWN, LONGEST_SHOWN = 200, 20_000
 
 
-class OfSession(Acting):
+class OfSession(ActorMixin):
     """A page or dialog about one session that the person may see."""
 
     kwargs: dict[str, Any]
@@ -55,7 +55,7 @@ class OfSession(Acting):
         return "" if speaks else f"Only {self.session.opened_by_name} and whoever handles the agent speak here."
 
 
-class Transcript(OfSession, ActingPage):
+class Transcript(OfSession, ActorPage):
     template = "admin/supervisor/sessions/page.html"
 
     def context(self) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class Transcript(OfSession, ActingPage):
         return [Control("Close", self.url("close"), "stop_circle", danger=True, blocked=blocked)]
 
 
-class News(OfSession, ActingPage):
+class News(OfSession, ActorPage):
     """What was said behind a number, and how the session stands."""
 
     template = "admin/supervisor/sessions/news.html"
@@ -122,7 +122,7 @@ class SayForm(ConsoleForm):
     )
 
 
-class Say(OfSession, ActingDialog):
+class Say(OfSession, ActorDialog):
     form_class = SayForm
     button = "Send"
 

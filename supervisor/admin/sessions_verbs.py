@@ -5,12 +5,12 @@ from typing import Any
 
 from django.urls import path
 
-from common.admin import times
-from common.admin.dialogs import Call, Effect
-from common.admin.forms import ConsoleForm, ReasonField
-from common.admin.pages import link
+from common.console import times
+from common.console.confirmation_dialogs import Call, Effect
+from common.console.forms import ConsoleForm, ReasonField
+from common.console.pages import link
 from common.errors import Conflict, NotAllowed
-from nhi.admin.base import ActingDialog
+from nhi.console.base import ActorDialog
 from supervisor import access, admission, cancelling, sessions
 from supervisor.access import Caller
 from supervisor.admin.agents_hub import OfAgent
@@ -23,7 +23,7 @@ class CloseForm(ConsoleForm):
     reason = ReasonField("All said", "It does not answer", "Unexpected behaviour")
 
 
-class Open(OfAgent, ActingDialog):
+class Open(OfAgent, ActorDialog):
     lead = (
         "A process of the agent starts as soon as there is a place for it, and stays until the session is closed. "
         "What is said is kept, and read by everybody who may read runs here: security admins, operators, approvers and "
@@ -64,7 +64,7 @@ class Open(OfAgent, ActingDialog):
         return link("supervisor_session_page", session.pk)
 
 
-class Close(OfSession, ActingDialog):
+class Close(OfSession, ActorDialog):
     form_class = CloseForm
     danger = True
 

@@ -5,8 +5,8 @@ from uuid import UUID
 
 from common.api.operations import listing, operation
 from common.api.shapes import Reason
-from nhi import oauth
 from nhi.api.views import ApiView
+from nhi.authorization import oauth
 from nhi.models import Identity
 from supervisor import admission, agents, submitting
 from supervisor.access import Caller
@@ -27,7 +27,7 @@ def _rows(view: ApiView) -> AgentQuerySet:
 
 
 class Agents(ApiView):
-    @listing(of=shapes.AgentShape, filters=shapes.AgentFilters)
+    @listing(gives=shapes.AgentShape, filters=shapes.AgentFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List agents
 

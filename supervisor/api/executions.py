@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from common.api.operations import Media, listing, operation, reading
-from common.errors import Invalid
+from common.errors import InvalidInput
 from nhi.actors import Actor
 from nhi.api.views import ApiView
 from supervisor import cancelling
@@ -46,7 +46,7 @@ def for_reader(actor: Actor) -> Any:
 
 
 class Executions(ApiView):
-    @listing(of=shapes.ExecutionItem, filters=shapes.ExecutionFilters)
+    @listing(gives=shapes.ExecutionItem, filters=shapes.ExecutionFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List runs
 
@@ -166,5 +166,5 @@ class Output(Lasting):
         if not said:
             return asked
         if not (said.isascii() and said.isdigit() and len(said) < 10):
-            raise Invalid.field("Last-Event-ID", "Send the `seq` of the last event that is known.")
+            raise InvalidInput.for_field("Last-Event-ID", "Send the `seq` of the last event that is known.")
         return int(said)

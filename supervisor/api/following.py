@@ -16,10 +16,9 @@ from uuid import UUID
 
 from rest_framework.request import Request
 
-from common.asgi import Application, Message, Receive, kept
-from common.errors import Limited
-from mcp.asgi.clients import until_gone
-from mcp.leases import Stopping
+from common.asgi.bodies import AsgiApplication, AsgiMessage, Receive, capture_response
+from common.asgi.clients import ProcessStopping, run_until_disconnect
+from common.errors import RateLimited
 from supervisor.api import events
 from supervisor.api.events import Place
 from supervisor.choices import ExecutionState
@@ -37,7 +36,7 @@ MOST_STREAMS = 32
 FORBIDS = frozenset({401, 403, 404})
 
 
-class TooManyStreams(Limited):
+class TooManyStreams(RateLimited):
     code = "too_many_streams"
 
     def __init__(self) -> None:
@@ -72,7 +71,7 @@ class Offer:
 @dataclass
 class Reply:
     offer: Offer
-    messages: list[Message]
+    messages: list[AsgiMessage]
 
     @property
     def forbids(self) -> bool:
@@ -88,7 +87,7 @@ def offer_of(request: Request) -> Offer | None:
 class Followed:
     """Django, and what takes long beside it."""
 
-    def __init__(self, django: Application) -> None:
+    def __init__(self, django: AsgiApplication) -> None:
         self._django = django
         self._desk = Desk("followers")
         self._streams: Counter[UUID | None] = Counter()
@@ -100,14 +99,14 @@ class Followed:
             return
         begun = False
 
-        async def noted(message: Message) -> None:
+        async def noted(message: AsgiMessage) -> None:
             nonlocal begun
             begun = True
             await send(message)
 
         try:
-            await until_gone(receive, self._answer(scope, noted))
-        except Stopping:
+            await run_until_disconnect(receive, self._answer(scope, noted))
+        except ProcessStopping:
             # This process ends and what lasts with it. A stream is gone on with elsewhere; a wait is over early.
             if not begun:
                 await _send(await self._ask(scope, Offer(again=True)), send)
@@ -128,7 +127,7 @@ class Followed:
         await _send(reply, send)
 
     async def _ask(self, scope: dict[str, Any], offer: Offer) -> Reply:
-        return Reply(offer, await kept(self._django, {**scope, KEY: offer}))
+        return Reply(offer, await capture_response(self._django, {**scope, KEY: offer}))
 
     async def _until_over(self, wait: Wait) -> None:
         over = Execution.objects.done().filter(pk=wait.execution_id, state=ExecutionState.IDLE)
@@ -142,7 +141,7 @@ class Followed:
             return bool(await self._desk.do(rows.exists))
         return False
 
-    async def _stream(self, scope: dict[str, Any], send: Any, start: Message, wanted: Output) -> None:
+    async def _stream(self, scope: dict[str, Any], send: Any, start: AsgiMessage, wanted: Output) -> None:
         headers = [(name, value) for name, value in start["headers"] if name.lower() != b"content-length"]
         self._streams[wanted.caller_id] += 1
         try:

@@ -26,7 +26,7 @@ def _named(view: ApiView, given: dict[str, Any]) -> dict[str, Any]:
 
 
 class Schedules(ApiView):
-    @listing(of=shapes.ScheduleShape, filters=shapes.ScheduleFilters)
+    @listing(gives=shapes.ScheduleShape, filters=shapes.ScheduleFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List schedules
 
@@ -109,7 +109,7 @@ class Resume(OfSchedule):
 
 
 class Fires(OfSchedule):
-    @listing(of=shapes.FireShape, filters=shapes.FireFilters, paged="cursor", at="due_at")
+    @listing(gives=shapes.FireShape, filters=shapes.FireFilters, paged="cursor", time_column="due_at")
     def get(self, asked: dict[str, Any]) -> Any:
         """List due times of a schedule
 

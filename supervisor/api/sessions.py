@@ -16,7 +16,7 @@ MOST_MESSAGES = 500
 
 
 class Sessions(ApiView):
-    @listing(of=shapes.SessionShape, filters=shapes.SessionFilters)
+    @listing(gives=shapes.SessionShape, filters=shapes.SessionFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List sessions
 

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from common.api import paths  # noqa: F401 - its converter registers itself
+from common.api import path_converters  # noqa: F401 - its converter registers itself
 from supervisor.api import agents, executions, schedules, sessions
 
 AGENT, EXECUTION = "supervisor/agents/<id:agent_id>", "supervisor/executions/<id:execution_id>"

@@ -11,9 +11,9 @@ from typing import Any
 import aiohttp
 
 from common import egress
-from common.errors import TooLarge
-from mcp.faults import UpstreamFault
-from mcp.wire import sse
+from common.errors import PayloadTooLarge
+from mcp.protocol import sse
+from mcp.protocol.errors import UpstreamFault
 from supervisor.chat import faults
 from supervisor.chat.answers import LONGEST, Answer, Assembly, error_text
 
@@ -65,7 +65,7 @@ class Endpoint:
             headers["Authorization"] = f"Bearer {self.key}"
         data = json.dumps(wanted).encode()
         timeout = aiohttp.ClientTimeout(total=None, connect=10, sock_connect=5, sock_read=QUIET)
-        session = egress.session()
+        session = egress.open_session()
         async with session.post(self._url, data=data, headers=headers, timeout=timeout) as response:
             yield response
 
@@ -82,16 +82,16 @@ async def _read(response: aiohttp.ClientResponse, said: str | None, on_text: Cal
     if response.content_type == "text/event-stream":
         await _stream(response, assembly)
     else:
-        assembly.take(_json(await egress.read(response, MOST_WHOLE)))
+        assembly.take(_json(await egress.read_limited_body(response, MOST_WHOLE)))
     return assembly.answer()
 
 
 async def _stream(response: aiohttp.ClientResponse, assembly: Assembly) -> None:
-    parser, size = sse.Parser(MOST_WHOLE), 0
+    parser, size = sse.EventStreamParser(MOST_WHOLE), 0
     while chunk := await response.content.readany():
         size += len(chunk)
         if size > MOST_STREAMED:
-            raise TooLarge(MOST_STREAMED)
+            raise PayloadTooLarge(MOST_STREAMED)
         for event in parser.feed(chunk):
             if event.data.strip() == b"[DONE]":
                 assembly.end()
@@ -114,9 +114,9 @@ async def _refusal_text(response: aiohttp.ClientResponse) -> str | None:
         return None
     try:
         async with asyncio.timeout(REFUSAL_SECONDS):
-            raw = await egress.read(response, REFUSAL_LIMIT)
+            raw = await egress.read_limited_body(response, REFUSAL_LIMIT)
         return error_text(json.loads(raw))
-    except (ValueError, RecursionError, TooLarge, TimeoutError, aiohttp.ClientError, faults.ChatFault):
+    except (ValueError, RecursionError, PayloadTooLarge, TimeoutError, aiohttp.ClientError, faults.ChatFault):
         return ""
 
 
@@ -148,7 +148,7 @@ def _translated() -> Iterator[None]:
         yield
     except egress.EgressBlocked as blocked:
         raise faults.lasting(str(blocked)) from blocked
-    except (TooLarge, UpstreamFault) as error:
+    except (PayloadTooLarge, UpstreamFault) as error:
         raise faults.unreadable("The endpoint's answer is larger than one can be.") from error
     except aiohttp.ServerTimeoutError as error:
         raise faults.passing("The endpoint took no connection in time, or fell silent.") from error

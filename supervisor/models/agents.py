@@ -6,8 +6,8 @@ from django.db import models
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
+from common.db.querysets import NonDeletableModel, NonDeletableQuerySet
 from common.ids import uuid7
-from common.querysets import Kept, KeptQuerySet
 from nhi.models import Identity, NhiPermission
 from supervisor.choices import AccessType, InputPattern, Kind, Mode, OutputPattern
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nhi.actors import Actor
 
 
-class AgentQuerySet(KeptQuerySet["Agent"]):
+class AgentQuerySet(NonDeletableQuerySet["Agent"]):
     def visible_to(self, actor: "Actor") -> "AgentQuerySet":
         """All for who reads the register; people see those of identities they see, identities what they may call."""
         if actor.may("supervisor.view_agent"):
@@ -40,7 +40,7 @@ class AgentQuerySet(KeptQuerySet["Agent"]):
         return self.filter(enabled=True)
 
 
-class Agent(Kept):
+class Agent(NonDeletableModel):
     """A command-line agent or a model, made a governed one by configuration alone. Seed 001: AgentConfiguration."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

@@ -7,8 +7,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from common.db.querysets import NonDeletableModel, NonDeletableQuerySet
 from common.ids import uuid7
-from common.querysets import Kept, KeptQuerySet
 from nhi.models import Identity
 from supervisor.choices import OUTCOMES, ErrorCategory, ExecutionState, ExecutionStatus, Mode, Stream, Trigger
 from supervisor.models.agents import Agent
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 UNDER_WAY = (ExecutionState.STARTING, ExecutionState.RUNNING)
 
 
-class ExecutionQuerySet(KeptQuerySet["Execution"]):
+class ExecutionQuerySet(NonDeletableQuerySet["Execution"]):
     def visible_to(self, actor: "Actor") -> "ExecutionQuerySet":
         """All for who reads them; else those one started, and those of the agents one handles or is."""
         if actor.may("supervisor.view_execution"):
@@ -52,7 +52,7 @@ class ExecutionQuerySet(KeptQuerySet["Execution"]):
         return self.filter(state=state)
 
 
-class Execution(Kept):
+class Execution(NonDeletableModel):
     """One run of an agent. Seed 001: AgentExecution."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -156,7 +156,7 @@ class Execution(Kept):
         return words[ExecutionStatus(self.status)] if self.status else self.state
 
 
-class ExecutionTransition(Kept):
+class ExecutionTransition(NonDeletableModel):
     """One move from state to state."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -168,7 +168,7 @@ class ExecutionTransition(Kept):
     at = models.DateTimeField()
     reason = models.CharField(max_length=1000, blank=True)
 
-    objects = KeptQuerySet["ExecutionTransition"].as_manager()
+    objects = NonDeletableQuerySet["ExecutionTransition"].as_manager()
 
     class Meta:
         db_table = "supervisor_execution_transition"
@@ -180,7 +180,7 @@ class ExecutionTransition(Kept):
         return f"{self.from_state} to {self.to_state}"
 
 
-class Attempt(Kept):
+class Attempt(NonDeletableModel):
     """An attempt that failed for a passing reason, and was followed by another."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -204,7 +204,7 @@ class Attempt(Kept):
         return f"attempt {self.attempt} of {self.execution_id}"
 
 
-class ExecutionResult(Kept):
+class ExecutionResult(NonDeletableModel):
     """What a run said and did. Text is redacted before it is stored."""
 
     execution = models.OneToOneField(Execution, on_delete=models.PROTECT, primary_key=True, related_name="result")

@@ -6,8 +6,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils.timezone import now
 
+from common.db.querysets import NonDeletableModel, NonDeletableQuerySet
 from common.ids import uuid7
-from common.querysets import Kept, KeptQuerySet
 from nhi.models import Identity
 from supervisor.choices import FireState, MisfirePolicy, OverlapPolicy
 from supervisor.models.agents import Agent
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nhi.actors import Actor
 
 
-class ScheduleQuerySet(KeptQuerySet["Schedule"]):
+class ScheduleQuerySet(NonDeletableQuerySet["Schedule"]):
     def visible_to(self, actor: "Actor") -> "ScheduleQuerySet":
         if actor.may("supervisor.view_schedule"):
             return self
@@ -33,7 +33,7 @@ class ScheduleQuerySet(KeptQuerySet["Schedule"]):
         return self.kept().filter(enabled=True, paused_at=None)
 
 
-class Schedule(Kept):
+class Schedule(NonDeletableModel):
     """When an agent is run without being asked. Seed 001: ScheduledTask."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -85,7 +85,7 @@ class Schedule(Kept):
         return self.enabled and self.paused_at is None and self.removed_at is None
 
 
-class ScheduleFire(Kept):
+class ScheduleFire(NonDeletableModel):
     """One due time and what became of it. There is one row for it, whoever looked."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

@@ -6,8 +6,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from common.db.querysets import NonDeletableModel, NonDeletableQuerySet
 from common.ids import uuid7
-from common.querysets import Kept, KeptQuerySet
 from nhi.models import Identity
 from supervisor.choices import Direction, SessionState
 from supervisor.models.agents import Agent
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nhi.actors import Actor
 
 
-class SessionQuerySet(KeptQuerySet["Session"]):
+class SessionQuerySet(NonDeletableQuerySet["Session"]):
     def visible_to(self, actor: "Actor") -> "SessionQuerySet":
         """What is said in one is for who opened it, who handles its agent, and who reads all of them."""
         if actor.may("supervisor.view_session"):
@@ -33,7 +33,7 @@ class SessionQuerySet(KeptQuerySet["Session"]):
         return self.filter(state=SessionState.OPEN)
 
 
-class Session(Kept):
+class Session(NonDeletableModel):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="sessions")
     #: The run that holds its process.
@@ -69,7 +69,7 @@ class Session(Kept):
         return self.state == SessionState.OPEN and self.close_requested_at is not None
 
 
-class SessionMessage(Kept):
+class SessionMessage(NonDeletableModel):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="messages")
     seq = models.PositiveIntegerField()

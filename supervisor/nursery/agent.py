@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from common import leash
+from common.process import parent_death
 from supervisor.nursery import tree, wire
 from supervisor.nursery.wire import Word
 
@@ -38,9 +38,9 @@ def _become(wanted: Word, pipes: Sequence[int], told: int, keeper: int) -> None:
         ("pipes", lambda: _hold_only(pipes, told)),
         ("memory", _go_first),
         ("account", lambda: _change_account(wanted["uid"], wanted["gid"])),
-        ("leash", lambda: leash.tie(keeper)),  # after the change of account, which would undo it
+        ("leash", lambda: parent_death.die_with_parent(keeper)),  # after the change of account, which would undo it
         ("directory", lambda: os.chdir(wanted["directory"])),
-        ("limits", lambda: leash.bind(wanted["rules"])),
+        ("limits", lambda: parent_death.apply_rules(wanted["rules"])),
         ("program", lambda: _run(wanted["argv"], wanted["environment"])),
     )
     for what, step in steps:

@@ -30,7 +30,7 @@ class Command:
     #: The account to run as, for root to give; without `gid`, with that account's own group.
     uid: int | None = None
     gid: int | None = None
-    #: As `common.leash` reads them.
+    #: As `common.process.parent_death` reads them.
     rules: str = ""
     limits: Limits = Limits()
     #: What it is called by those who asked for it, where that is another path.

@@ -13,11 +13,13 @@ from django.db import transaction
 from django.db.models import Max
 from django.db.models.functions import Now
 
-from common import clock, prepared
+from common.db import clock
+from common.fastsql import prepared
+from common.fastsql.prepared import PreparedQuery
 from common.ids import uuid7
-from common.prepared import Prepared
-from mcp.owner.groups import boot
-from nhi import processes, run_tokens
+from common.process.boot_id import read_boot_id
+from nhi import processes
+from nhi.credentials import run_tokens
 from supervisor import lifecycle
 from supervisor.choices import ErrorCategory, ExecutionState
 from supervisor.models import Attempt, Execution, ExecutionResult, OutputChunk, ResourceUsage, Runner
@@ -27,7 +29,7 @@ from supervisor.runner.capture import Capture
 from supervisor.runner.words import Ended, Measured, Piece
 
 S = ExecutionState
-_FLAGS = Prepared(
+_FLAGS = PreparedQuery(
     lambda runner: Execution.objects.open().filter(runner_id=runner, cancel_requested_at__isnull=False).order_by()
     .values_list("pk", "cancelled_by_name", "cancel_reason", "cancel_grace"),
     runner=UUID,
@@ -47,8 +49,8 @@ class Flag:
 
 def register(capacity: int) -> UUID:
     runner = Runner(
-        id=uuid7(), host=processes.HOST, pid=os.getpid(), process_start=psutil.Process().create_time(), boot=boot(),
-        capacity=capacity, started_at=clock.database_now(),
+        id=uuid7(), host=processes.HOST, pid=os.getpid(), process_start=psutil.Process().create_time(),
+        boot=read_boot_id(), capacity=capacity, started_at=clock.database_now(),
     )  # fmt: skip
     runner.seen_at = runner.started_at
     _look_around(runner)
@@ -79,7 +81,7 @@ def used_places() -> set[str]:
 
 
 def flags(runner_id: UUID) -> list[Flag]:
-    return [Flag(*row) for row in _FLAGS.all(runner=runner_id)]
+    return [Flag(*row) for row in _FLAGS.fetch_all(runner=runner_id)]
 
 
 def started(run: Execution, pid: int | None) -> None:
@@ -93,11 +95,11 @@ def last_piece(run: Execution) -> int:
 
 
 def keep_output(run: Execution, pieces: Sequence[Piece], after: int) -> None:
-    prepared.insert(*_chunks(run, pieces, after))
+    prepared.insert_rows(*_chunks(run, pieces, after))
 
 
 def keep_usage(run: Execution, used: Measured, seconds: float, *, at: datetime | None = None) -> None:
-    prepared.put(ResourceUsage(execution=run, **_usage(used, seconds), updated_at=at or clock.database_now()))
+    prepared.upsert_row(ResourceUsage(execution=run, **_usage(used, seconds), updated_at=at or clock.database_now()))
 
 
 def note_attempt(run: Execution, ended: Ended, wait: float, written: int) -> None:
@@ -130,7 +132,7 @@ def finish(run: Execution, ended: Ended, capture: Capture, pieces: Sequence[Piec
         facts = {"exit_code": ended.exit_code, "context": {**run.context, **ended.context}, **_error(ended)}
         lifecycle.walk(run, [*steps, (S.CLEANUP, "")], at=at, **facts)
         run_tokens.close(execution_ids=[run.pk], at=at)
-        prepared.insert(*_chunks(run, pieces, after), _result(run, ended, capture, seconds))
+        prepared.insert_rows(*_chunks(run, pieces, after), _result(run, ended, capture, seconds))
         if used is not None:
             keep_usage(run, used, seconds, at=at)
 

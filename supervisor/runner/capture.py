@@ -36,7 +36,7 @@ class Capture:
     """`take` is called by the loop and only counts and keeps; what reads and redacts is for other threads."""
 
     def __init__(self, secrets: frozenset[str]) -> None:
-        redactor = Redactor(known=secrets)
+        redactor = Redactor(secret_values=secrets)
         self._streams = {name: _Stream(StreamRedactor(redactor)) for name in ("out", "err")}
         self._raw: list[tuple[str, bytes, datetime]] = []
         self._redactor = redactor
@@ -89,7 +89,7 @@ class Capture:
 
     def redacted(self, text: str) -> str:
         """Text that came another way than by the streams."""
-        return self._redactor.text(text).replace(NUL, ITS_PICTURE)
+        return self._redactor.redact_text(text).replace(NUL, ITS_PICTURE)
 
     def _feed(self, name: str, data: bytes) -> str:
         stream = self._streams[name]

@@ -10,10 +10,11 @@ from uuid import UUID
 
 from django.db import transaction
 
-from common import clock
-from nhi import actors, run_tokens
-from nhi.chains import Chain
-from nhi.run_tokens import Opening
+from common.db import clock
+from nhi import actors
+from nhi.credentials import run_tokens
+from nhi.credentials.run_tokens import RunTokenRequest
+from nhi.decisions.delegation import DelegationChain
 from supervisor import chains, slots
 from supervisor.choices import ExecutionState
 from supervisor.models import Execution
@@ -39,7 +40,7 @@ def claim(*, runner_id: UUID, room: int) -> list[Claimed]:
     with transaction.atomic():
         taken = slots.take(waiting, runner_id=runner_id, at=at)
         openings = [_opening(run, behind[run.pk]) for run in taken if run.pk in behind]
-        tokens = run_tokens.open_each(openings, actor=actors.SYSTEM, at=at)
+        tokens = run_tokens.issue_tokens(openings, actor=actors.SYSTEM, at=at)
     return _with_tokens(taken, tokens)
 
 
@@ -47,12 +48,12 @@ def unheard(*, runner_id: UUID, known: Collection[UUID]) -> list[Claimed]:
     """What was claimed for this runner without its hearing of it."""
     mine = Execution.objects.filter(runner_id=runner_id, state=ExecutionState.STARTING).exclude(pk__in=known)
     runs = list(mine.select_related("agent__identity"))
-    return _with_tokens(runs, run_tokens.shown_again(execution_ids=[run.pk for run in runs]))
+    return _with_tokens(runs, run_tokens.reissue_tokens(execution_ids=[run.pk for run in runs]))
 
 
-def _opening(run: Execution, chain: Chain) -> Opening:
+def _opening(run: Execution, chain: DelegationChain) -> RunTokenRequest:
     seconds = (run.timeout + BETWEEN) * (run.max_retries + 1) + MARGIN
-    return Opening(run.agent.identity, run.pk, seconds, chain)
+    return RunTokenRequest(run.agent.identity, run.pk, seconds, chain)
 
 
 def _with_tokens(runs: Sequence[Execution], tokens: dict[UUID, str]) -> list[Claimed]:

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
-from mcp import breakers
-from mcp.breakers import Passage
-from mcp.threads import in_thread
+from common.executors import run_in_thread
+from mcp.limits import breakers
+from mcp.limits.breakers import GuardedCall
 from supervisor.chat import ChatFault
 
 FAULTS, SECONDS = 3, 60
@@ -18,20 +18,20 @@ PROBE_SECONDS = 300.0
 @asynccontextmanager
 async def guarded(service: str) -> AsyncIterator[None]:
     """Raise `BreakerOpen`, or count what becomes of the one request that is made inside."""
-    enter = partial(breakers.enter, service, threshold=FAULTS, recovery_timeout=SECONDS, seconds=PROBE_SECONDS)
-    passage = await _entered(asyncio.create_task(in_thread(enter)))
+    enter = partial(breakers.admit_call, service, threshold=FAULTS, recovery_timeout=SECONDS, seconds=PROBE_SECONDS)
+    passage = await _entered(asyncio.create_task(run_in_thread(enter)))
     try:
         yield
     except ChatFault as fault:
-        await in_thread(partial(passage.failed, fault.what) if fault.is_the_services else passage.went_well)
+        await run_in_thread(partial(passage.fail, fault.what) if fault.is_the_services else passage.succeed)
         raise
     except BaseException:
-        await asyncio.shield(in_thread(passage.given_up))
+        await asyncio.shield(run_in_thread(passage.abandon))
         raise
-    await in_thread(passage.went_well)
+    await run_in_thread(passage.succeed)
 
 
-async def _entered(entering: "asyncio.Task[Passage]") -> Passage:
+async def _entered(entering: "asyncio.Task[GuardedCall]") -> GuardedCall:
     try:
         return await asyncio.shield(entering)
     except asyncio.CancelledError:
@@ -40,7 +40,7 @@ async def _entered(entering: "asyncio.Task[Passage]") -> Passage:
         raise
 
 
-async def _give_up(entering: "asyncio.Task[Passage]") -> None:
+async def _give_up(entering: "asyncio.Task[GuardedCall]") -> None:
     await asyncio.wait({entering})
     if entering.exception() is None:
-        await in_thread(entering.result().given_up)
+        await run_in_thread(entering.result().abandon)

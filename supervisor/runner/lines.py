@@ -13,7 +13,7 @@ class Lines:
     """`take` is called by the loop and only keeps; what reads and redacts is for another thread."""
 
     def __init__(self, secrets: frozenset[str]) -> None:
-        self._redactor = StreamRedactor(Redactor(known=secrets))
+        self._redactor = StreamRedactor(Redactor(secret_values=secrets))
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._raw: list[bytes] = []
         self._size = 0

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from common import clock
-from common.errors import Invalid
-from mcp import executables
-from mcp.executables import NotExecutable
+from common.db import clock
+from common.errors import InvalidInput
+from common.process import executable_allowlist
+from common.process.executable_allowlist import ExecutableRefused
 from supervisor import account, agents, command_lines, file_names, submitting, surroundings
 from supervisor.choices import ErrorCategory, InputPattern, OutputPattern
 from supervisor.models import Agent, Execution
@@ -23,7 +23,7 @@ def prepare(run: Execution, token: str) -> Order:
     given = submitting.sealed(run)
     try:
         submitting.check_again(agent, given)
-    except Invalid as problem:
+    except InvalidInput as problem:
         raise CannotStart(ErrorCategory.PERMANENT, f"Its agent was changed meanwhile. {problem.message}") from None
     place = places.make(run.pk)
     files = _files(run, place)
@@ -76,8 +76,10 @@ def _argv(run: Execution, given: Mapping[str, Any], files: Mapping[str, Path]) -
     agent = run.agent
     values = {**given["parameters"], **{name: str(path) for name, path in files.items()}}
     try:
-        words = executables.resolve(agent.executable_path, command_lines.filled(agent.cli_args, values))
-    except NotExecutable as problem:
+        words = executable_allowlist.resolve_command(
+            agent.executable_path, command_lines.filled(agent.cli_args, values)
+        )
+    except ExecutableRefused as problem:
         raise CannotStart(ErrorCategory.PERMANENT, str(problem)) from None
     except KeyError as missing:
         said = f"Its command line wants the parameter {missing.args[0]}, which the run was not given."

@@ -15,8 +15,9 @@ from uuid import UUID
 
 from django.conf import settings
 
-from common import egress, processor
-from mcp import upstream
+from common import egress
+from common.process import cpu_affinity
+from mcp.client import transports
 from supervisor import reaping, waking
 from supervisor.nursery import Nursery
 from supervisor.runner import bookkeeping, claiming, places
@@ -45,7 +46,7 @@ class Service:
         self._look = asyncio.Event()
         self._stopping = False
         # Where this process may be before it keeps to one, there its agents may be.
-        self._nursery = Nursery(processors=processor.allowed() if on_one_processor else ())
+        self._nursery = Nursery(processors=cpu_affinity.get_allowed_cpus() if on_one_processor else ())
         self._pulse = Desk("runner-pulse")
         # What is written of one run is written in order, by one of these.
         self._pens = [Desk(f"runner-pen-{number}") for number in range(PENS)]
@@ -84,7 +85,7 @@ class Service:
     async def _live(self) -> None:
         beside = [asyncio.create_task(self._fence())]
         if self._on_one_processor:
-            beside.append(asyncio.create_task(processor.Processor().keep()))
+            beside.append(asyncio.create_task(cpu_affinity.CpuPinner().run()))
         while not self._stopping:
             try:
                 await self._turn()
@@ -199,8 +200,8 @@ class Service:
             await asyncio.wait(tasks, timeout=PATIENCE - 1)
         await self._nursery.close()
         # What models and their tools were reached by.
-        await upstream.close_all()
-        await egress.close()
+        await transports.close_all()
+        await egress.close_session()
         runner = self._id
         # What may be its own without its knowing is for others to find.
         if runner is not None and not self._runs and not self._unsure:

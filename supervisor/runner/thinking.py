@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from common.errors import GatehouseError
-from mcp.breakers import BreakerOpen
+from mcp.limits.breakers import BreakerOpen
 from supervisor.chat import Answer, Call, ChatFault
 from supervisor.choices import ErrorCategory, ExecutionState
 from supervisor.runner.bookkeeping import Flag

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 from common import strict_json
-from common.context import Context, bound
+from common.context import RequestContext, bind_context
 from common.errors import GatehouseError
 from common.ids import uuid7
-from mcp import gateway
-from mcp.gateway import Ask, Outcome
-from nhi.authentication import Unauthenticated
+from mcp.gateway import pipeline
+from mcp.gateway.pipeline import CallResult, IncomingCall
+from nhi.authorization.authentication import Unauthenticated
 from nhi.choices import CallStatus
 from supervisor.chat import Call
 from supervisor.chat.offers import MOST, Offer
@@ -34,7 +34,7 @@ class Tools:
 
     async def offered(self) -> list[Json]:
         """What may be called now, as the API wants it; grants may have come and gone since the last time."""
-        found = await gateway.list_tools(self._token, source=SOURCE)
+        found = await pipeline.list_tools(self._token, source=SOURCE)
         if isinstance(found, Unauthenticated):
             raise CannotStart(ErrorCategory.PERMANENT, f"Its identity may not act now: {found.message}")
         self._offer = Offer(found.tools)
@@ -47,11 +47,17 @@ class Tools:
         """What came of a call, for the model to read: a result, or the sentence of its refusal."""
         name = self._offer.tool(call.name)
         request_id = uuid7()
-        known = {"bearer": self._token, "server": "", "request_id": request_id, "source": SOURCE, "door": "model"}
-        with bound(Context(request_id, SOURCE)):
+        known = {
+            "bearer": self._token,
+            "server": "",
+            "request_id": request_id,
+            "source": SOURCE,
+            "entry_point": "model",
+        }
+        with bind_context(RequestContext(request_id, SOURCE)):
             ask = _ask(call, tool=name, **known)
             try:
-                outcome = await gateway.call_tool(ask)
+                outcome = await pipeline.call_tool(ask)
             except GatehouseError as problem:
                 # The gateway could not decide: nothing was called, and there is no row of it.
                 self._tell(f"tool {name}: {problem.code}")
@@ -60,19 +66,19 @@ class Tools:
         return _cut(_shown(outcome))
 
 
-def _ask(call: Call, **known: Any) -> Ask:
+def _ask(call: Call, **known: Any) -> IncomingCall:
     """Arguments that cannot be read are somebody's call all the same: whether the tool may be known of comes first."""
     try:
         arguments = strict_json.loads(call.arguments.encode() or b"{}")
-    except strict_json.NotStrict as problem:
-        return Ask(arguments={}, problem=f"The arguments cannot be read: {problem}", **known)
+    except strict_json.StrictJsonError as problem:
+        return IncomingCall(arguments={}, problem=f"The arguments cannot be read: {problem}", **known)
     if not isinstance(arguments, dict):
-        return Ask(arguments={}, problem="The arguments must be a JSON object.", **known)
-    return Ask(arguments=arguments, **known)
+        return IncomingCall(arguments={}, problem="The arguments must be a JSON object.", **known)
+    return IncomingCall(arguments=arguments, **known)
 
 
-def _shown(outcome: Outcome) -> str:
-    if not outcome.held:
+def _shown(outcome: CallResult) -> str:
+    if not outcome.tool_is_visible:
         return UNKNOWN
     if outcome.result is None or outcome.status not in {CallStatus.SUCCESS, CallStatus.ERROR}:
         return "\n".join((outcome.message, *(f"{place}: {said}" for place, said in outcome.fields)))

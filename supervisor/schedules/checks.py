@@ -3,9 +3,9 @@
 from datetime import datetime
 from typing import Any
 
-from common.clock import EARLIEST, LATEST
-from common.errors import Invalid
-from nhi.inputs import Problems
+from common.db.clock import MAX_TIME, MIN_TIME
+from common.errors import InvalidInput
+from nhi.validation import Problems
 from supervisor import submitting
 from supervisor.choices import MisfirePolicy, Mode, OverlapPolicy
 from supervisor.models import Agent, Schedule
@@ -29,7 +29,7 @@ def check(problems: Problems, schedule: Schedule, given: dict[str, Any] | None, 
 
 def check_described(problems: Problems, schedule: Schedule) -> None:
     """What is said of it besides its agent and its input."""
-    problems.line("name", schedule.name, most=100, required=True)
+    problems.check_line("name", schedule.name, max_length=100, required=True)
     check_times(problems, schedule.cron_expression, schedule.timezone)
     _among(problems, "misfire_policy", schedule.misfire_policy, MisfirePolicy.values)
     _among(problems, "overlap_policy", schedule.overlap_policy, OverlapPolicy.values)
@@ -53,9 +53,9 @@ def preview(
     problems = Problems()
     check_times(problems, cron_expression, timezone)
     moment = after or schedule_clock.now()
-    problems.unless(EARLIEST <= moment < LATEST, "after", f"Use a time from {EARLIEST.year} to {LATEST.year - 1}.")
+    problems.unless(MIN_TIME <= moment < MAX_TIME, "after", f"Use a time from {MIN_TIME.year} to {MAX_TIME.year - 1}.")
     problems.unless(1 <= count <= MOST_PREVIEWED, "count", f"Use 1 to {MOST_PREVIEWED}.")
-    problems.settle()
+    problems.raise_if_any()
     return due_times.upcoming(due_times.parsed(cron_expression), cron.zone(timezone), moment, count)
 
 
@@ -68,7 +68,7 @@ def _check_agent(problems: Problems, agent: Agent) -> None:
 def _check_input(problems: Problems, agent: Agent, given: dict[str, Any]) -> None:
     try:
         submitting.check(agent, Wish(input=given["input"], parameters=given["parameters"]))
-    except Invalid as error:
+    except InvalidInput as error:
         for one in error.fields:
             problems.add(f"input_parameters.{one.field}", one.message)
 

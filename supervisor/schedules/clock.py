@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
-from common import clock
+from common.db import clock
 
 
 def now() -> datetime:

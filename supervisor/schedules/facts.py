@@ -122,7 +122,7 @@ def opened(schedule: Schedule) -> dict[str, Any]:
     """What its runs are given, open: never kept in a row, a log line or a page."""
     try:
         found = sealing.unseal(schedule.sealed_input, table="schedule", row=schedule.pk, field="input")
-    except crypto.Unreadable as error:
+    except crypto.UnsealError as error:
         raise InputUnreadable from error
     return whole(found or {})
 
@@ -134,9 +134,9 @@ def hides(schedule: Schedule) -> bool:
 
 def seal(schedule: Schedule, given: Mapping[str, Any]) -> None:
     """Keep its input encrypted, and beside it what may be shown of it."""
-    redactor = Redactor(known=agents.secret_values(schedule.agent, given))
-    shown = redactor.text(given["input"]).replace("\0", "\N{SYMBOL FOR NULL}")
-    schedule.input_parameters = {"input": shown, "parameters": redactor.value(given["parameters"])}
+    redactor = Redactor(secret_values=agents.secret_values(schedule.agent, given))
+    shown = redactor.redact_text(given["input"]).replace("\0", "\N{SYMBOL FOR NULL}")
+    schedule.input_parameters = {"input": shown, "parameters": redactor.redact_value(given["parameters"])}
     schedule.sealed_input = sealing.seal(dict(given), table="schedule", row=schedule.pk, field="input")
 
 

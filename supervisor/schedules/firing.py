@@ -14,9 +14,9 @@ from uuid import UUID
 from django.db import OperationalError, connection, transaction
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
-from common.clock import LATEST
+from common.db.clock import MAX_TIME
 from nhi.actors import SYSTEM
-from nhi.record import events
+from nhi.audit import events
 from supervisor.choices import FireState, OverlapPolicy
 from supervisor.models import Execution, Schedule, ScheduleFire
 from supervisor.schedules import clock as schedule_clock
@@ -164,7 +164,7 @@ def _must_wait(batch: Batch, schedule: Schedule) -> bool:
 
 def _known(locked: list[Schedule]) -> set[tuple[UUID, Any]]:
     """Due times that have a row already, as they may when a schedule's clock was set back."""
-    first = min(schedule.next_execution or LATEST for schedule in locked)
+    first = min(schedule.next_execution or MAX_TIME for schedule in locked)
     rows = ScheduleFire.objects.filter(schedule__in=locked, due_at__gte=first)
     return set(rows.values_list("schedule_id", "due_at"))
 

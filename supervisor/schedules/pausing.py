@@ -7,12 +7,12 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from common.errors import Conflict
-from nhi import lifecycle as identities
 from nhi.actors import SYSTEM, Actor
-from nhi.inputs import Problems
+from nhi.audit import events
+from nhi.hooks import StopStep
+from nhi.identities import lifecycle as identities
 from nhi.models import Identity
-from nhi.record import events
-from nhi.registry import StopStep
+from nhi.validation import Problems
 from supervisor import cancelling
 from supervisor.choices import FireState
 from supervisor.models import Schedule, ScheduleFire
@@ -78,7 +78,7 @@ def stop(identity: Identity) -> int:
         found = Schedule.objects.filter(pk__in=[schedule.pk for schedule in paused])
         _pause(found, identity.state_by, cancelling.stopped(identity))
         for schedule in paused:
-            events.write("schedule.paused", actor=SYSTEM, subject=schedule, reason=identities.why_not(identity))
+            events.write("schedule.paused", actor=SYSTEM, subject=schedule, reason=identities.why_inactive(identity))
     return len(paused)
 
 
@@ -101,8 +101,8 @@ def _pause(rows: QuerySet[Schedule], who: str, reason: str) -> int:
 
 def _check_reason(reason: str) -> None:
     problems = Problems()
-    problems.reason(reason, required=False)
-    problems.settle()
+    problems.check_reason(reason, required=False)
+    problems.raise_if_any()
 
 
 def still_paused(identity: Identity) -> int:

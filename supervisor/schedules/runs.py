@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from common import clock
+from common.db import clock
 from common.errors import Conflict, GatehouseError
 from nhi.actors import SYSTEM
 from nhi.choices import Kind, State

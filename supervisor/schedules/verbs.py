@@ -7,10 +7,10 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
-from common.errors import Conflict, Duplicate, FieldError, Invalid
+from common.errors import Conflict, Duplicate, FieldError, InvalidInput
 from nhi.actors import Actor
-from nhi.inputs import Problems
-from nhi.record import events
+from nhi.audit import events
+from nhi.validation import Problems
 from supervisor import submitting
 from supervisor.access import Caller
 from supervisor.choices import Trigger
@@ -84,15 +84,15 @@ def foresee(*, given: Mapping[str, Any], inputs: Mapping[str, Any], schedule: Sc
     else:
         problems = Problems()
         schedule_checks.check_described(problems, draft)
-        problems.settle()
+        problems.raise_if_any()
 
 
 def remove(*, actor: Actor, schedule: Schedule, reason: str = "") -> Schedule:
     """It fires no more and its name is free; its runs and what became of its due times stay on record."""
     schedule_rights.require_change(actor, schedule)
     problems = Problems()
-    problems.reason(reason, required=False)
-    problems.settle()
+    problems.check_reason(reason, required=False)
+    problems.raise_if_any()
     with transaction.atomic():
         rows = Schedule.objects.filter(pk=schedule.pk)
         moved = rows.filter(removed_at=None).update(
@@ -133,14 +133,14 @@ def _input(schedule: Schedule, given: Mapping[str, Any] | None, was: Schedule) -
         return schedule_facts.whole(given)
     if new_agent and schedule_facts.hides(schedule):
         # Whoever sees only the mask would have another program print what is behind it.
-        raise Invalid.field("input_parameters", HIDDEN)
+        raise InvalidInput.for_field("input_parameters", HIDDEN)
     return schedule_facts.opened(schedule) if new_agent or (schedule.enabled and not was.enabled) else None
 
 
 def _check(schedule: Schedule, opened: dict[str, Any] | None, *, new_agent: bool) -> None:
     problems = Problems()
     schedule_checks.check(problems, schedule, opened, new_agent=new_agent)
-    problems.settle()
+    problems.raise_if_any()
 
 
 def _clockwork(schedule: Schedule) -> tuple[Any, ...]:

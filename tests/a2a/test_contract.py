@@ -6,7 +6,7 @@ import pytest
 
 from a2a.models import Task
 from nhi.actors import SYSTEM
-from nhi.identities import set_console_roles
+from nhi.identities.identities import set_console_roles
 from nhi.models import AuditEvent
 from tests.a2a.conftest import ASKED, Stage
 from tests.api.callers import ABSENT, calling

@@ -9,8 +9,10 @@ from django.db.models import F
 
 from a2a import access
 from a2a.models import Task
-from nhi import actors, grants, lifecycle
+from nhi import actors
+from nhi.access import grants
 from nhi.actors import SYSTEM
+from nhi.identities import lifecycle
 from tests.a2a.conftest import Stage
 from tests.api.callers import ABSENT, Caller, calling
 from tests.nhi import cast

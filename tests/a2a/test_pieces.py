@@ -12,7 +12,7 @@ from a2a.changes import Made, Status
 from a2a.choices import TaskState
 from a2a.endpoint_room import OutputTooLarge
 from a2a.models import Artifact, ArtifactPiece, Endpoint, Task
-from common import canonical
+from common import canonical_json
 from tests.a2a.conftest import Stage
 
 pytestmark = [pytest.mark.capability("A2A-05"), pytest.mark.both_databases]
@@ -88,7 +88,7 @@ def test_several_pieces_of_one_moment_and_of_several_artifacts_keep_their_order(
 
 def test_all_pieces_together_are_as_large_as_the_agent_may_make_and_no_larger(stage: Stage, task: Task) -> None:
     whole = {"artifactId": "a", "parts": [{"text": "é" * 40}] * 3, "name": "story"}
-    most = len(canonical.encode(whole))
+    most = len(canonical_json.encode(whole))
     Endpoint.objects.update_or_create(identity_id=stage.writer.pk, defaults={"max_output_size": most - 1})
     for _ in range(2):
         adds(task, "é" * 40, name="story")

@@ -7,13 +7,14 @@ import pytest
 from django.db import connection
 
 from a2a import cancelling, chains, parts, sending, sweeping, writer
+from a2a.celery_tasks import end_late
 from a2a.changes import Status
 from a2a.choices import DeliveryState, Role, TaskState, Trouble
 from a2a.models import Delivery, Task
-from a2a.tasks import end_late
 from config.celery import app
-from nhi import actors, lifecycle
+from nhi import actors
 from nhi.actors import SYSTEM
+from nhi.identities import lifecycle
 from nhi.models import Identity
 from supervisor.access import Caller
 from tests.a2a.conftest import ASKED, Stage

@@ -15,10 +15,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from a2a import tallies
+from a2a.celery_tasks import sweep
 from a2a.choices import OPEN, TERMINAL, TaskState, Word
 from a2a.models import Tally, Task
 from a2a.models.tallies import KEY
-from a2a.tasks import sweep
 from nhi import actors
 from nhi.actors import SYSTEM, Actor
 from nhi.models import Identity

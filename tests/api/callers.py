@@ -7,8 +7,8 @@ from typing import Any
 
 from django.test import Client
 
-from nhi import credentials
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
 from nhi.models import Identity, User
 
 API = "/api/nhi/"

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from nhi import identities, usage
 from nhi.actors import SYSTEM
+from nhi.credentials import last_used
+from nhi.identities import identities
 from nhi.models import Identity, User
 from tests.api.callers import Caller, calling
 from tests.nhi import cast
@@ -37,7 +38,7 @@ class Stage:
 @pytest.fixture(autouse=True)
 def _last_uses_are_written_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their thread has a connection of its own, which cannot see what a test has not committed."""
-    monkeypatch.setattr(usage, "FLUSH_SECONDS", 3600.0)
+    monkeypatch.setattr(last_used, "FLUSH_SECONDS", 3600.0)
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from common.errors import Invalid
-from nhi import access, grants
+from common.errors import InvalidInput
+from nhi.access import bulk, grants
 from nhi.actors import SYSTEM
 from nhi.models import ToolPermission
 from tests.api.conftest import Stage
@@ -73,11 +73,11 @@ def held_from_before(stage: Stage) -> ToolPermission:
 
 def test_one_of_before_is_not_given_again_nor_copied(stage: Stage) -> None:
     old = held_from_before(stage)
-    with pytest.raises(Invalid, match="allowed_parameters"):
+    with pytest.raises(InvalidInput, match="allowed_parameters"):
         grants.renew(actor=cast.admin(), grant=old, expires_at=None, reason="For the test")
-    with pytest.raises(Invalid, match="allowed_parameters"):
+    with pytest.raises(InvalidInput, match="allowed_parameters"):
         grants.change_limits(actor=cast.admin(), grant=old, limits={"max_calls_per_hour": 5}, reason="For the test")
-    [item] = access.copy(actor=cast.admin(), source=stage.bot, target=stage.other)
+    [item] = bulk.copy_access(actor=cast.admin(), source=stage.bot, target=stage.other)
     assert (item.result, "Did you mean" in item.message) == ("refused", True)
     changed = grants.change_limits(
         actor=cast.admin(), grant=old, limits={"allowed_parameters": FINE}, reason="For the test"

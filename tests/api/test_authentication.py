@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from nhi import credentials, lifecycle, people, tokens, usage
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials, last_used, tokens
+from nhi.identities import lifecycle
 from nhi.models import Credential, RefusedAuthentication
+from nhi.people import people
 from tests.api.callers import Caller, calling
 from tests.api.conftest import Stage
 from tests.nhi import cast
@@ -56,7 +58,7 @@ def test_another_scheme_is_an_attempt_too(stage: Stage, header: str) -> None:
 
 def test_an_unknown_token_and_a_wrong_secret_are_told_alike(stage: Stage) -> None:
     known = Credential.objects.get(identity=stage.bot)
-    stranger = tokens.make("agt").token
+    stranger = tokens.make_credential_token("agt").token
     wrong = with_public_id(known.public_id)
     first, second = Caller(stranger).get("me"), Caller(wrong).get("me")
     assert first.is_refused(401, "Unauthorized", "credential_unknown")
@@ -118,7 +120,7 @@ def test_a_token_wins_over_a_session(stage: Stage) -> None:
 
 def test_the_last_use_is_noted(stage: Stage) -> None:
     stage.agent.get("me")
-    usage.ledger.flush()
+    last_used.recorder.flush()
     shown = stage.admin.get(f"identities/{stage.bot.pk}/credentials").body["credentials"][0]
     assert shown["last_used_from"] == "127.0.0.1"
     assert shown["last_used_at"].endswith("Z")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from common import clock
+from common.db import clock
 from nhi.models import Credential
 from tests.api.callers import Caller
 from tests.api.conftest import Stage

@@ -5,9 +5,10 @@ from uuid import uuid4
 import pytest
 
 from common.errors import RecordUnavailable
-from nhi import oauth, tokens
+from nhi.audit import events, row_macs
+from nhi.authorization import oauth
+from nhi.credentials import tokens
 from nhi.models import AuditEvent, Identity
-from nhi.record import events, seal
 from tests.api.callers import ABSENT, Caller
 from tests.api.conftest import Stage
 from tests.mcp.behind import stand_behind_a_server
@@ -131,7 +132,7 @@ def unwritable(*_: object, **__: object) -> None:
 
 def narrowed_to(stage: Stage, scope: str) -> Caller:
     parsed = tokens.parse(stage.agent.token)
-    assert isinstance(parsed, tokens.ParsedCredential)
+    assert isinstance(parsed, tokens.ParsedCredentialToken)
     return Caller(oauth.exchange(client_id=parsed.public_id, secret=stage.agent.token, scope=scope).token)
 
 
@@ -147,6 +148,6 @@ def test_an_identity_that_asks_in_a_loop_fills_no_log(stage: Stage) -> None:
         assert AuditEvent.objects.filter(event__startswith="decision.").count() == LIMIT
         counted = flushed("decision.allowed")
     assert (counted.details["count"], counted.subject_id, counted.actor_id) == (2, stage.read.pk, stage.bot.pk)
-    assert seal.intact(counted)
+    assert row_macs.is_intact(counted)
     denied = AuditEvent.objects.get(event="decision.denied")
     assert (denied.details["count"], denied.subject_id, denied.reason) == (4, None, "no_grant")

@@ -10,7 +10,7 @@ from rest_framework import exceptions
 
 from common import strict_json
 from common.api import errors, parsers
-from common.errors import GatehouseError, Limited, RecordUnavailable
+from common.errors import GatehouseError, RateLimited, RecordUnavailable
 from nhi.api.people import Me
 from tests.api.callers import Caller
 from tests.api.conftest import Stage
@@ -66,7 +66,7 @@ def test_every_error_of_the_framework_has_an_answer(kind: Any) -> None:
 
 
 def test_an_error_that_waits_says_how_long() -> None:
-    answer = errors.handle(Limited("Too fast.", retry_after=7), {})
+    answer = errors.handle(RateLimited("Too fast.", retry_after=7), {})
     assert (answer.status_code, answer.data["error_code"]) == (429, "RateLimitExceeded")
     assert answer["Retry-After"] == "7"
 

@@ -12,8 +12,8 @@ from django.test import override_settings
 from django.urls import path
 from django.utils import timezone
 
-from common.admin import streams
-from common.handler import ThreadedHandler
+from common.asgi.django_handler import ThreadedHandler
+from common.console import downloads
 from tests.services.asgi import Answer, Door
 
 pytestmark = [pytest.mark.capability("OPS-01"), pytest.mark.both_databases]
@@ -40,7 +40,7 @@ def rows(request: HttpRequest) -> HttpResponseBase:
                 cursor.execute("SELECT %s", [number])
                 yield f"{cursor.fetchone()[0]} {'x' * 60}\n"
 
-    return streams.download(request, lines(), name="rows.txt", content_type="text/plain")
+    return downloads.download(request, lines(), name="rows.txt", content_type="text/plain")
 
 
 urlpatterns = [path("who", who), path("fails", fails), path("rows", rows)]

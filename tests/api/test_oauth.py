@@ -8,8 +8,10 @@ from urllib.parse import urlencode
 import pytest
 from django.conf import settings
 
-from nhi import credentials, lifecycle, oauth, tokens
 from nhi.actors import SYSTEM
+from nhi.authorization import oauth
+from nhi.credentials import credentials, tokens
+from nhi.identities import lifecycle
 from nhi.models import AuditEvent, Credential, Identity, RefusedAuthentication
 from tests.api.callers import Caller, Reply
 from tests.api.conftest import Stage
@@ -27,7 +29,7 @@ def ask(form: Any, **headers: str) -> Reply:
 
 def client(caller: Caller) -> dict[str, str]:
     parsed = tokens.parse(caller.token)
-    assert isinstance(parsed, tokens.ParsedCredential)
+    assert isinstance(parsed, tokens.ParsedCredentialToken)
     return {"client_id": parsed.public_id, "client_secret": caller.token}
 
 
@@ -91,8 +93,8 @@ def test_a_token_for_another_door_is_refused_here(stage: Stage) -> None:
     row = Credential.objects.select_related("identity").get(identity=stage.bot)
     assert row.identity is not None
     now = int(cast.past().timestamp() * 1000)
-    claims = tokens.ParsedToken(row.identity.pk, row.pk, now, now + 60_000, audience=f"{settings.PUBLIC_URL}/mcp")
-    answer = Caller(tokens.mint(claims)).get("me")
+    claims = tokens.ShortTokenClaims(row.identity.pk, row.pk, now, now + 60_000, audience=f"{settings.PUBLIC_URL}/mcp")
+    answer = Caller(tokens.mint_short_token(claims)).get("me")
     assert answer.is_refused(401, "Unauthorized", "audience_not_allowed")
 
 
@@ -105,7 +107,7 @@ def test_it_ends_no_later_than_the_credential(stage: Stage) -> None:
 
 
 def test_it_ends(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(oauth, "LONGEST", timedelta(0))
+    monkeypatch.setattr(oauth, "MAX_TOKEN_LIFETIME", timedelta(0))
     answer = ask({**GRANT, **client(stage.agent)})
     assert answer.body["expires_in"] == 0
     assert Caller(answer.body["access_token"]).get("me").is_refused(401, "Unauthorized", "token_expired")
@@ -128,7 +130,7 @@ def test_it_dies_with_what_it_was_made_from(stage: Stage, end: str) -> None:
 
 
 def test_a_wrong_secret_is_counted_and_told_like_an_unknown_client(stage: Stage) -> None:
-    stranger = tokens.make("agt")
+    stranger = tokens.make_credential_token("agt")
     unknown = ask({**GRANT, "client_id": stranger.public_id, "client_secret": stranger.token})
     mixed = ask({**GRANT, **client(stage.agent), "client_id": "another"})
     torn = ask({**GRANT, **client(stage.agent), "client_secret": stage.agent.token[:-1]})

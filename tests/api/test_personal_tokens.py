@@ -9,10 +9,12 @@ from django.core.management import call_command
 from django.http import HttpRequest
 from django.test import Client
 
-from common import clock
-from nhi import credentials, identities, people
+from common.db import clock
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
+from nhi.identities import identities
 from nhi.models import Credential, User
+from nhi.people import people
 from tests.api.callers import Caller
 from tests.api.conftest import Stage
 from tests.nhi import cast

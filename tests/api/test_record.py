@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from nhi.actors import SYSTEM
+from nhi.audit import events
 from nhi.models import AuditEvent
-from nhi.record import events
 from tests.api.callers import Caller, Reply
 from tests.api.conftest import Stage
 

@@ -7,12 +7,9 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-APPS = ("config", "nhi", "common")
-#: What only translates between the world and the verbs.
-EDGES = (
-    "nhi/admin/", "nhi/api/", "nhi/views/", "nhi/management/", "nhi/templatetags/", "nhi/tasks.py", "nhi/middleware.py",
-    "nhi/accounts.py", "nhi/command_line.py", "config/", "common/",
-)  # fmt: skip
+APPS = ("config", "a2a", "supervisor", "mcp", "nhi", "common")
+#: Packages and modules that translate between the outside and the functions that change state.
+EDGE_PARTS = frozenset({"admin", "api", "console", "web", "management", "templatetags", "celery_tasks.py"})
 
 
 @dataclass(frozen=True)
@@ -25,7 +22,11 @@ class Module:
 
     @property
     def is_edge(self) -> bool:
-        return self.path.startswith(EDGES)
+        return self.app in {"config", "common"} or bool(EDGE_PARTS & set(self.path.split("/")[1:]))
+
+    @property
+    def app(self) -> str:
+        return self.path.partition("/")[0]
 
     def place(self, node: ast.AST) -> str:
         return f"{self.path}:{getattr(node, 'lineno', 0)}"

@@ -4,11 +4,11 @@ import inspect
 
 import pytest
 
-from common.admin.dialogs import Dialog
 from common.api.operations import of_handler
-from nhi.admin.base import FreshlyProven
+from common.console.confirmation_dialogs import Dialog
 from nhi.api.shapes.credentials import IssuedShape
 from nhi.api.views import ApiView
+from nhi.console.base import FreshProofDialog
 
 pytestmark = pytest.mark.capability("NHI-04", "CON-01")
 #: Calls that make a credential and show it.
@@ -32,4 +32,4 @@ def test_every_rest_verb_that_shows_a_credential_asks_for_proof() -> None:
 def test_every_dialog_that_shows_a_credential_asks_for_proof() -> None:
     dialogs = {kind for kind in subclasses(Dialog) if any(call in inspect.getsource(kind) for call in SHOWS)}
     assert len(dialogs) == 3
-    assert all(issubclass(kind, FreshlyProven) for kind in dialogs), dialogs
+    assert all(issubclass(kind, FreshProofDialog) for kind in dialogs), dialogs

@@ -5,18 +5,18 @@ from typing import Any
 
 from django.utils import timezone
 
-from common import canonical, crypto
+from common import canonical_json, crypto
 from common.ids import uuid7
-from mcp.clerk import permits
+from mcp.gateway.batch import call_approvals
 from mcp.models import Call, CallApproval, Server, Tool
+from nhi.audit import invocations
 from nhi.models import Identity, InvocationLog, User
-from nhi.record import invocations
 from tests.console.conftest import identity
 
 HASH = "9f2c" * 16
 
 
-def begun(agent: Identity, server: str, tool: str, *, at: datetime, **more: Any) -> invocations.Row:
+def begun(agent: Identity, server: str, tool: str, *, at: datetime, **more: Any) -> invocations.InvocationRow:
     registered = Identity.objects.filter(name=f"{server}__{tool}").first()
     given: dict[str, Any] = {"request_id": uuid7(), "source": "10.2.0.7", "details": {"door": "rest"}}
     return invocations.begin(
@@ -76,9 +76,10 @@ def asked(
     caller, at = identity(agent), timezone.now() - timedelta(seconds=ago)
     approval = CallApproval(
         agent_id=caller.pk, agent_name=caller.name, tool_id=identity(tool).pk, tool_name=tool,
-        args_hash=uuid7().hex * 2, owner_id=caller.owner_id, asked_at=at, expires_at=at + permits.WAIT, **more,
+        args_hash=uuid7().hex * 2, owner_id=caller.owner_id, asked_at=at,
+        expires_at=at + call_approvals.APPROVAL_LIFETIME, **more,
     )  # fmt: skip
-    sent = canonical.encode(arguments or {"title": "Ship 1.0"}).decode()
-    approval.sealed_arguments = crypto.seal(sent, place=permits.place(approval))
+    sent = canonical_json.encode(arguments or {"title": "Ship 1.0"}).decode()
+    approval.sealed_arguments = crypto.seal(sent, place=call_approvals.sealing_place(approval))
     approval.save(force_insert=True)
     return approval

@@ -6,9 +6,9 @@ from uuid import uuid4
 
 from django.utils import timezone
 
-from mcp import budgets
 from mcp.choices import BreakerState
-from mcp.clerk.allotting import minute_of
+from mcp.limits import budgets
+from mcp.limits.budget_state import floor_to_minute
 from mcp.models import Breaker, Budget, BudgetWindow, CallSlot, Server
 from nhi.actors import SYSTEM
 from tests.console.conftest import identity
@@ -20,7 +20,7 @@ def budget(scope: str = "agent", target: Any = None, **limits: Any) -> Budget:
 
 def spend(of: Budget, *, hour: int = 0, day: int = 0, slots: int = 0) -> None:
     now = timezone.now()
-    BudgetWindow.objects.create(budget=of, minute=minute_of(now), used=hour)
+    BudgetWindow.objects.create(budget=of, minute=floor_to_minute(now), used=hour)
     Budget.objects.filter(pk=of.pk).update(day=now.date(), day_used=day)
     later = now + timedelta(seconds=30)
     CallSlot.objects.bulk_create(CallSlot(budget_id=of.pk, call_id=uuid4(), deadline=later) for _ in range(slots))

@@ -13,9 +13,9 @@ from django.utils import timezone
 
 from mcp.choices import ApprovalState
 from mcp.models import CallApproval, Server
-from nhi import lifecycle
 from nhi.actors import SYSTEM
 from nhi.choices import State
+from nhi.identities import lifecycle
 from nhi.models import AuditEvent, Identity, User
 from tests.console.axe import violations
 from tests.console.calling import asked, call, registered

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from mcp.choices import ApprovalState
 from mcp.models import CallApproval
-from nhi.admin import counts
+from nhi.console import attention_counts
 from nhi.models import User
 from tests.console.calling import asked
 from tests.console.conftest import SignedIn, identity
@@ -20,7 +20,7 @@ MINE = f"{LIST}?decide=me"
 
 def counted(client: Client) -> int:
     cache.clear()
-    return counts.for_request(client.get("/admin/").wsgi_request).get("approvals_waiting", 0)
+    return attention_counts.counts_for_request(client.get("/admin/").wsgi_request).get("approvals_waiting", 0)
 
 
 @pytest.mark.both_databases
@@ -61,4 +61,4 @@ def test_a_decision_counts_at_once(signed_in: SignedIn) -> None:
     tom = signed_in("tom")
     assert counted(tom) == 1
     tom.post(f"{LIST}{waiting.pk}/refuse/", {"reason": "Not now"})
-    assert counts.for_request(tom.get("/admin/").wsgi_request)["approvals_waiting"] == 0
+    assert attention_counts.counts_for_request(tom.get("/admin/").wsgi_request)["approvals_waiting"] == 0

@@ -13,13 +13,14 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from common import clock, context
-from common.context import Context
+from common import context
+from common.context import RequestContext
+from common.db import clock
 from common.ids import uuid7
-from nhi import lifecycle
 from nhi.actors import SYSTEM
+from nhi.audit import authentication_failures, events, row_macs
+from nhi.identities import lifecycle
 from nhi.models import AuditEvent, Identity, RefusedAuthentication
-from nhi.record import events, refusals, seal
 from tests.console.axe import violations
 from tests.console.conftest import NARROW, SignedIn, Visit, identity
 from tests.console.reading import text
@@ -85,7 +86,7 @@ def test_it_is_narrowed_by_whom_with_the_grants_and_roles_of_theirs(mara: Client
 def test_it_is_narrowed_by_code_area_time_and_request(mara: Client) -> None:
     assert {row.event for row in rows(mara, event="role.*")} == {"role.created", "role.assigned"}
     event = suspended()
-    with context.bound(Context(uuid7(), "192.0.2.7")):
+    with context.bind_context(RequestContext(uuid7(), "192.0.2.7")):
         events.write("decision.allowed", actor=SYSTEM)
         request_id = context.current().request_id
     assert [row.source for row in rows(mara, request=str(request_id))] == ["192.0.2.7"]
@@ -172,7 +173,7 @@ def test_a_row_that_was_changed_in_the_database_is_told(mara: Client) -> None:
     forged = AuditEvent(**{field.attname: getattr(event, field.attname) for field in AuditEvent._meta.concrete_fields})
     forged.pk, forged.writer_seq, forged.reason = uuid7(), 999_999, "Nothing to see"
     forged.save()
-    assert not seal.intact(forged)
+    assert not row_macs.is_intact(forged)
     assert "Not as written" in text(mara, page_of(forged))
 
 
@@ -239,7 +240,11 @@ def test_jsonl_holds_every_column_of_every_row(mara: Client) -> None:
     for line in lines[:50]:
         row = kept[line["id"]]
         assert line.keys() == {field.attname for field in AuditEvent._meta.concrete_fields}
-        assert (line["row_mac"], line["after"], clock.moment(line["at"])) == (row.row_mac, row.after, row.at)
+        assert (line["row_mac"], line["after"], clock.parse_database_time(line["at"])) == (
+            row.row_mac,
+            row.after,
+            row.at,
+        )
 
 
 def test_a_look_exports_nothing_and_what_is_no_format_is_refused(mara: Client) -> None:
@@ -265,8 +270,8 @@ def test_refused_tokens_are_counted_with_whose_they_were(mara: Client, signed_in
     credential = identity("ci").credentials.get()
     now = timezone.now()
     for _ in range(3):
-        refusals.note(credential.public_id, "credential_revoked", now)
-    refusals.note("", "credential_unknown", now)
+        authentication_failures.count_failure(credential.public_id, "credential_revoked", now)
+    authentication_failures.count_failure("", "credential_unknown", now)
     shown = text(mara, REFUSED)
     assert "The credential was revoked" in shown
     assert "No such credential" in shown

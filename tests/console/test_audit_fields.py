@@ -7,14 +7,15 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from mcp import servers
 from mcp.models import Server
-from nhi import identities, people
+from mcp.servers import lifecycle
 from nhi.actors import SYSTEM
-from nhi.admin import sentences
+from nhi.audit import events
+from nhi.audit.event_catalogue import EVENTS
+from nhi.console import event_sentences
+from nhi.identities import identities
 from nhi.models import AuditEvent, User
-from nhi.record import events
-from nhi.record.catalogue import EVENTS
+from nhi.people import people
 from tests.console.calling import registered
 from tests.console.conftest import identity
 
@@ -27,7 +28,7 @@ def wrote(event: str, before: dict[str, Any], after: dict[str, Any]) -> AuditEve
 
 
 @pytest.mark.both_databases
-@pytest.mark.parametrize("event", sorted(sentences.DESCRIPTIONS))
+@pytest.mark.parametrize("event", sorted(event_sentences.EVENTS_WITH_FIELDS))
 def test_a_change_names_its_fields_in_the_list_and_on_its_page(mara: Client, event: str) -> None:
     wrote(event, {"rate_limit": 1, "same": 1}, {"rate_limit": 2, "same": 1})
     shown = mara.get(LIST, {"event": event}).content.decode()
@@ -38,11 +39,11 @@ def test_every_event_that_says_no_more_than_changed_names_fields() -> None:
     said = {event for event, words in EVENTS.items() if "changed" in words and words.endswith("{subject}")}
     # Which words were changed is a secret; what runs as it now stands on its page.
     said -= {"person.password_changed", "card.skills_changed"}
-    assert said <= sentences.DESCRIPTIONS | sentences.OF_ROLES
+    assert said <= event_sentences.EVENTS_WITH_FIELDS | event_sentences.EVENTS_WITH_ROLES
 
 
 @pytest.mark.both_databases
-@pytest.mark.parametrize("event", sorted(sentences.OF_ROLES))
+@pytest.mark.parametrize("event", sorted(event_sentences.EVENTS_WITH_ROLES))
 def test_a_change_of_roles_says_which_there_are_now(mara: Client, event: str) -> None:
     wrote(event, {"roles": ["auditor"]}, {"roles": ["approver", "operator"]})
     wrote(event, {"roles": ["approver"]}, {"roles": []})
@@ -52,7 +53,7 @@ def test_a_change_of_roles_says_which_there_are_now(mara: Client, event: str) ->
 
 
 def test_a_page_asks_once_for_all_its_changes_and_reads_no_large_one(mara: Client) -> None:
-    long = "x" * sentences.MOST_READ
+    long = "x" * event_sentences.MAX_READ_CHARACTERS
     wrote("identity.changed", {"description": ""}, {"description": long})
     counts = []
     mara.get(LIST)
@@ -84,7 +85,7 @@ def test_a_secret_that_is_set_is_one_event_and_no_change_without_a_field(mara: C
     Server.objects.update(headers={"Authorization": "Bearer ${TOKEN}"}, enabled=False)
     server = Server.objects.get(name="github")
     for value in ("a-canary-of-this-test", "another-canary-of-it"):
-        servers.change(actor=SYSTEM, server=server, secret_values={"TOKEN": value})
+        lifecycle.change(actor=SYSTEM, server=server, secret_values={"TOKEN": value})
     assert AuditEvent.objects.filter(event="server.secret_set").count() == 2
     # The first of them is a name more.
     assert [one.after for one in AuditEvent.objects.filter(event="server.changed")] == [{"named_values": ["TOKEN"]}]

@@ -7,11 +7,11 @@ from django.apps import apps
 from django.db.models import Choices
 from django.utils import timezone
 
-from common.admin import badges
-from common.admin.badges import TABLE, Badge, Tone
+from common.console import badges
+from common.console.badges import BADGES, Badge, Tone
 from common.templatetags.console import badge
-from nhi import badges as standing
 from nhi import choices
+from nhi.console import state_badges as standing
 from nhi.models import Credential, Identity
 
 pytestmark = pytest.mark.capability("CON-05")
@@ -31,10 +31,10 @@ def _below(kind: type) -> set[type]:
 @pytest.mark.parametrize("words", vocabularies(), ids=lambda words: words.__name__)
 def test_every_choice_has_a_row(words: type[Choices]) -> None:
     assert apps.ready
-    assert {str(value) for value in words.values} <= TABLE[badges.vocabulary(words)].keys()
+    assert {str(value) for value in words.values} <= BADGES[badges.vocabulary(words)].keys()
 
 
-@pytest.mark.parametrize("row", [row for rows in TABLE.values() for row in rows.values()], ids=lambda row: row.label)
+@pytest.mark.parametrize("row", [row for rows in BADGES.values() for row in rows.values()], ids=lambda row: row.label)
 def test_a_badge_is_an_icon_and_a_word(row: Badge) -> None:
     html = badge(row)
     assert row.label

@@ -8,7 +8,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from nhi import bulk, grants
+from nhi.access import bulk, grants
 from nhi.actors import SYSTEM
 from nhi.choices import Kind
 from nhi.models import AuditEvent, Identity, ToolPermission, User
@@ -130,7 +130,7 @@ def test_at_most_a_hundred_at_a_time(mara: Client) -> None:
     agents = "\n".join(one.name for one in crowd(34))
     answer = preview(mara, agents=agents)
     assert answer.status_code == 422
-    assert f"That makes 102 grants. Give at most {bulk.MOST} at a time." in plain(answer)
+    assert f"That makes 102 grants. Give at most {bulk.MAX_TOOLS} at a time." in plain(answer)
 
 
 def test_a_preview_costs_the_same_for_one_agent_and_for_thirty(mara: Client) -> None:

@@ -5,11 +5,16 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from common import executors
 from common.ids import uuid7
-from mcp import approvals, budgets, gateway, threads
+from mcp.approvals import decisions
+from mcp.gateway import pipeline
+from mcp.limits import budgets
 from mcp.models import CallApproval, Tool
-from nhi import credentials, demo, grants
+from nhi import demo
+from nhi.access import grants
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
 from nhi.models import InvocationLog
 from tests.console.conftest import enter, identity
 from tests.console.gateway import add, approve, person, tool_of
@@ -32,11 +37,11 @@ def test_what_the_gateway_writes_reads_on_the_pages(upstreams: Peer) -> None:
     planner = identity("planner")
     token = credentials.issue(actor=SYSTEM, holder=planner).token
 
-    def call(**arguments: Any) -> gateway.Outcome:
-        ask = gateway.Ask(
+    def call(**arguments: Any) -> pipeline.CallResult:
+        ask = pipeline.IncomingCall(
             bearer=token, server="todo", tool="echo", arguments=arguments, request_id=uuid7(), source="127.0.0.1"
         )
-        return threads.loop.run(gateway.call_tool(ask), timeout=20)
+        return executors.background_loop.run(pipeline.call_tool(ask), timeout=20)
 
     refused = call(text="a")
     grants.give_tool(actor=SYSTEM, agent=planner, tool=tool.identity, reason="For the test")
@@ -60,7 +65,7 @@ def test_what_the_gateway_writes_reads_on_the_pages(upstreams: Peer) -> None:
     assert approval.pk == waits.call_id
     assert "&quot;text&quot;: &quot;c&quot;" in text(tom, f"/admin/mcp/callapproval/{approval.pk}/")
     assert f"/admin/mcp/callapproval/{approval.pk}/" in text(mara, f"/admin/nhi/invocationlog/{waits.call_id}/")
-    approvals.approve(actor=person("tom"), approval=approval, reason="Fine")
+    decisions.approve(actor=person("tom"), approval=approval, reason="Fine")
     used = call(text="c")
     assert used.status == "success", used
     assert str(used.call_id) in text(tom, f"/admin/mcp/callapproval/{approval.pk}/")

@@ -13,9 +13,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
+from common.db.clock import start_of_hour
 from common.ids import uuid7
-from mcp import rollups
-from mcp.admin.calls_strip import Strip
+from mcp.admin.calls.timeline import Strip
+from mcp.gateway import call_statistics
 from nhi.models import CallRollup, Identity, User
 from tests.console.axe import violations
 from tests.console.call_log import LIST, TAIL, fill, on_postgresql, plans
@@ -28,8 +29,8 @@ pytestmark = pytest.mark.capability("AUD-02", "CON-05", "CON-06")
 def summed(calls: int, *, hours: int, status: str = "success", agent: str = "deploy-bot", tool: str = "search") -> None:
     """An hour that is over."""
     CallRollup.objects.create(
-        hour=rollups.hour_of(timezone.now()) - timedelta(hours=hours), agent_id=identity(agent).pk, agent_name=agent,
-        tool_name="jira", method=tool, status=status, calls=calls, duration_sum=1.0,
+        hour=start_of_hour(timezone.now()) - timedelta(hours=hours), agent_id=identity(agent).pk,
+        agent_name=agent, tool_name="jira", method=tool, status=status, calls=calls, duration_sum=1.0,
     )  # fmt: skip
 
 
@@ -86,7 +87,7 @@ def test_a_bar_leads_to_the_calls_of_its_time_and_keeps_the_other_filters(mara: 
 
 def test_an_hour_is_drawn_by_the_minute_and_a_minute_is_the_end(mara: Client) -> None:
     call(ago=5 * 3600)
-    assert rollups.roll_up()
+    assert call_statistics.roll_up()
     day = strip(mara)
     assert day
     assert (day.width, len(day.table)) == ("an hour", 1)
@@ -135,7 +136,7 @@ def test_the_strip_says_that_hours_are_not_summed_yet(mara: Client) -> None:
     assert shown
     assert [bar.total for bar in shown.table] == [1, 1]
     assert [note.partition(" on are missing")[2] for note in shown.notes] == [": their hours are not summed yet."]
-    assert rollups.roll_up()
+    assert call_statistics.roll_up()
     assert totals(mara) == [1, 1, 1]
     assert not strip(mara).notes  # type: ignore[union-attr]  # drawn just above
 

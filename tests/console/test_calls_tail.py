@@ -9,8 +9,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from playwright.sync_api import Page, expect
 
+from nhi.audit import invocations
 from nhi.models import AuditEvent, Identity, InvocationLog, User
-from nhi.record import invocations
 from tests.console.axe import violations
 from tests.console.call_log import LIST, PART, TAIL, link_of
 from tests.console.calling import call, denied, flight

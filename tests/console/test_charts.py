@@ -10,12 +10,15 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from mcp import rollups
-from mcp.admin.charts_data import BUCKETS, RANGES, Source, quantile
+from common.console.charts import CHART_RANGES
+from common.db.clock import start_of_hour
+from mcp.admin.home.chart_data import BUCKETS, Source, quantile
+from mcp.gateway import call_statistics
 from mcp.models import HealthReport
-from nhi import actors, identities
+from nhi import actors
 from nhi.actors import SYSTEM
 from nhi.choices import Kind
+from nhi.identities import identities
 from nhi.models import CallRollup, Identity, User
 from tests.console.axe import violations
 from tests.console.calling import call, denied, registered
@@ -33,7 +36,7 @@ def summed(calls: int, *, hours: int, status: str = "success", agent: str = "dep
     buckets = [0] * (len(BUCKETS) + 1)
     buckets[bucket] = calls
     CallRollup.objects.create(
-        hour=rollups.hour_of(timezone.now()) - timedelta(hours=hours), agent_id=one.pk, agent_name=one.name,
+        hour=start_of_hour(timezone.now()) - timedelta(hours=hours), agent_id=one.pk, agent_name=one.name,
         tool_name="github", method="create_issue", status=status, calls=calls, duration_sum=calls * 40.0,
         buckets=buckets,
     )  # fmt: skip
@@ -69,7 +72,7 @@ def test_the_range_stands_in_the_address(mara: Client, key: str, bars: int) -> N
     shown = context(mara, range=key)
     assert len(shown["charts"][0].rows) == bars
     assert sum(shown["charts"][0].config["series"][0]["values"]) == (5 if key == "24h" else 14)
-    assert [tab.label for tab in shown["ranges"] if tab.current] == [RANGES[key].words]
+    assert [tab.label for tab in shown["ranges"] if tab.current] == [CHART_RANGES[key].words]
 
 
 def test_hours_that_the_sums_already_hold_are_not_counted_twice(mara: Client) -> None:
@@ -77,7 +80,7 @@ def test_hours_that_the_sums_already_hold_are_not_counted_twice(mara: Client) ->
     for hours in (3, 4, 5):
         call(ago=hours * 3600)
     before = context(mara)["charts"][0].summary
-    assert rollups.roll_up()
+    assert call_statistics.roll_up()
     assert context(mara)["charts"][0].summary == before == "4 calls, 0 refused (0.0 %), 0 errors."
 
 
@@ -195,7 +198,7 @@ def test_home_stays_light_and_the_charts_ask_once_each(mara: Client) -> None:
 
 def test_the_sums_are_read_by_hour_whatever_their_number(db: None, seeded: None) -> None:
     with CaptureQueriesContext(connection) as seen:
-        source = Source(actors.person(User.objects.get(username="mara")), RANGES["30d"])
+        source = Source(actors.person(User.objects.get(username="mara")), CHART_RANGES["30d"])
         source.bars()
     assert "GROUP BY" in seen[-1]["sql"]
     assert source.begins.minute == 0

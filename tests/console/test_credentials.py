@@ -11,9 +11,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from nhi import credentials, grants
+from nhi.access import grants
 from nhi.actors import SYSTEM
 from nhi.choices import GrantState
+from nhi.credentials import credentials
 from nhi.models import AuditEvent, Credential, Identity, User
 from tests.console.axe import violations
 from tests.console.conftest import NARROW, SignedIn, Visit, identity

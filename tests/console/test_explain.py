@@ -9,10 +9,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from nhi import grants, lifecycle, people, roles
+from nhi.access import grants, roles
 from nhi.actors import SYSTEM
-from nhi.decisions import CHECKS
+from nhi.decisions.engine import CHECKS
+from nhi.identities import lifecycle
 from nhi.models import AuditEvent, Identity, Role, ToolPermission, User
+from nhi.people import people
 from tests.console.conftest import SignedIn, identity
 from tests.console.grants import tool_grant
 from tests.console.reading import plain

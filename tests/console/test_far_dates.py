@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from common.admin import times
+from common.console import times
 from nhi.models import Identity, ToolPermission, User
 from tests.console.conftest import hub, identity
 

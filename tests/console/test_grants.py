@@ -8,9 +8,10 @@ from django.test import Client
 from django.urls import resolve
 from django.utils import timezone
 
-from nhi import grants, people
+from nhi.access import grants
 from nhi.actors import SYSTEM
 from nhi.models import AuditEvent, Identity, ToolPermission, User
+from nhi.people import people
 from tests.console.conftest import SignedIn, identity
 from tests.console.grants import KINDS, as_mara, at, rows, told, tool_grant
 from tests.console.reading import plain

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from nhi import roles
+from nhi.access import roles
 from nhi.actors import SYSTEM
 from nhi.models import Role, RoleCapability, ToolPermission
 from tests.console.axe import violations

@@ -10,7 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from nhi import grants
+from nhi.access import grants
 from nhi.actors import SYSTEM
 from nhi.choices import Kind
 from nhi.models import Identity, NhiPermission, Role, RoleAssignment, ToolPermission, User, UserPermission

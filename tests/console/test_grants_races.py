@@ -2,9 +2,10 @@
 
 import pytest
 
-from common.errors import Conflict, Invalid
-from nhi import grants, lifecycle
+from common.errors import Conflict, InvalidInput
+from nhi.access import grants
 from nhi.actors import SYSTEM
+from nhi.identities import lifecycle
 from nhi.models import Identity, ToolPermission
 from tests.nhi import cast
 from tests.nhi.races.crowd import at_once, split
@@ -52,5 +53,5 @@ def test_nothing_is_renewed_past_an_archive() -> None:
                 return lifecycle.archive(actor=SYSTEM, identity=old, reason="Gone")
             return grants.renew(actor=SYSTEM, grant=grant, expires_at=None, reason="Needed")
 
-        split(at_once(4, act), Invalid, Conflict)
+        split(at_once(4, act), InvalidInput, Conflict)
         assert not ToolPermission.objects.live().filter(tool=reader).exists()

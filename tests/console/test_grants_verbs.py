@@ -7,9 +7,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from common.errors import Invalid
-from nhi import grants, lifecycle, roles
+from common.errors import InvalidInput
+from nhi.access import grants, roles
 from nhi.actors import SYSTEM
+from nhi.identities import lifecycle
 from nhi.models import AuditEvent, NhiPermission, Role, ToolPermission
 from tests.console.conftest import identity
 from tests.console.grants import KINDS, as_mara, at, tool_grant
@@ -81,7 +82,7 @@ def test_every_kind_is_renewed_on_the_same_terms(mara: Client, kind: str) -> Non
     old = KINDS[kind].objects.earliest("created_at")
     mara.post(at(kind, f"{old.pk}/renew/"), {"ends": "7", "reason": "Still needed"})
     again = KINDS[kind].objects.latest("created_at")
-    assert {**grants.terms(again), "expires_at": 0} == {**grants.terms(old), "expires_at": 0}
+    assert {**grants.audit_fields(again), "expires_at": 0} == {**grants.audit_fields(old), "expires_at": 0}
     assert str(again) == str(old)
     assert again.state == "live"
 
@@ -147,7 +148,7 @@ def test_limits_that_cannot_be_are_said_beside_their_field(mara: Client) -> None
     assert answer.status_code == 400
     assert "This is no usable JSON Schema" in plain(answer)
     assert tool_grant() == one
-    with pytest.raises(Invalid, match="no such limit"):
+    with pytest.raises(InvalidInput, match="no such limit"):
         grants.change_limits(actor=as_mara(), grant=one, limits={"allowed_actions": []}, reason="Wrong kind")
 
 
@@ -172,7 +173,7 @@ def test_a_copy_has_the_same_terms_for_another_holder(mara: Client, kind: str) -
     copied = KINDS[kind].objects.latest("created_at")
     assert answer.headers["Location"] == at(kind, f"{copied.pk}/")
     assert str(getattr(copied, side)) == to
-    assert grants.terms(copied) == grants.terms(one)
+    assert grants.audit_fields(copied) == grants.audit_fields(one)
 
 
 def test_a_dialog_leads_back_to_where_it_was_opened(mara: Client) -> None:

@@ -6,9 +6,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from nhi import lifecycle, roles
+from nhi.access import roles
 from nhi.actors import SYSTEM
-from nhi.admin import counts
+from nhi.console import attention_counts
+from nhi.identities import lifecycle
 from nhi.models import User
 from tests.console.conftest import BACKEND, SignedIn, hub, identity
 from tests.nhi.cast import acting, agent, tool, tool_grant, user
@@ -54,10 +55,10 @@ def test_everything_is_counted_in_one_statement_and_up_to_a_bound(db: None) -> N
         tool_grant(one, reached)
         lifecycle.suspend(actor=SYSTEM, identity=one, reason="Test")
     with CaptureQueriesContext(connection) as queries:
-        found = counts.count(acting("mara"))
+        found = attention_counts.count_items(acting("mara"))
     assert found["suspended"] == 3
     assert len(queries) - 2 <= 1 + 2  # the person and their rights come before it
-    assert counts.needs()[0].said(100, SYSTEM).startswith("99+")
+    assert attention_counts.all_items()[0].said(100, SYSTEM).startswith("99+")
 
 
 def test_counts_are_kept_for_a_few_seconds_a_person(mara: Client) -> None:

@@ -3,9 +3,9 @@
 import pytest
 from django.test import Client
 
-from nhi import credentials
 from nhi.actors import SYSTEM
 from nhi.choices import State
+from nhi.credentials import credentials
 from nhi.models import AuditEvent, Credential, Identity, ToolPermission
 from tests.console.conftest import SignedIn, hub, identity
 from tests.nhi.cast import user

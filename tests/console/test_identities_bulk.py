@@ -9,10 +9,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from common.errors import RecordUnavailable
-from nhi import lifecycle, registry
+from nhi import hooks
+from nhi.audit import events
 from nhi.choices import State
+from nhi.identities import lifecycle
 from nhi.models import Identity
-from nhi.record import events
 from tests.console.conftest import identity
 
 pytestmark = pytest.mark.capability("CON-05")
@@ -56,8 +57,8 @@ def test_each_has_its_own_result(mara: Client) -> None:
 
 @pytest.mark.capability("NHI-03")
 def test_the_consequences_of_many_are_counted_like_those_of_one(seeded: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    step = registry.StopStep("tasks", lambda _one: 0, lambda some: 2 * len(some))
-    monkeypatch.setattr(registry, "stop_steps", {"tasks": step})
+    step = hooks.StopStep("tasks", lambda _one: 0, lambda some: 2 * len(some))
+    monkeypatch.setattr(hooks, "stop_steps", {"tasks": step})
     chosen = [identity(name) for name in NAMES]
     each = [lifecycle.consequences(one) for one in chosen]
     with CaptureQueriesContext(connection) as asked:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from nhi import grants
+from nhi.access import grants
 from nhi.actors import SYSTEM
 from nhi.models import NhiPermission, ToolPermission
 from tests.console.conftest import hub, identity

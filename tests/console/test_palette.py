@@ -5,8 +5,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from nhi import credentials
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
 from nhi.models import AuditEvent
 from tests.console.conftest import BACKEND, SignedIn, Visit, hub, identity
 from tests.nhi.cast import agent, user, user_grant

@@ -10,12 +10,14 @@ from django.test import Client
 
 from a2a.rights import ROLES as TASK_ROLES
 from mcp.rights import ROLES as GATEWAY_ROLES
-from nhi import credentials, handover, identities, sign_in_guard
+from nhi.access.rights import CONSOLE_ROLES
 from nhi.actors import SYSTEM
-from nhi.admin.people_rights import LABELS, RIGHTS, table
 from nhi.choices import GrantState
+from nhi.console.role_rights import LABELS, RIGHTS, role_rights_table
+from nhi.credentials import credentials
+from nhi.identities import handover, identities
 from nhi.models import AuditEvent, Credential, Identity, User
-from nhi.rights import ROLES
+from nhi.people import sign_in_throttle
 from supervisor.rights import ROLES as RUN_ROLES
 from tests.console.axe import violations
 from tests.console.conftest import NARROW, SignedIn, Visit, identity
@@ -263,7 +265,7 @@ def is_empty_reason(page: str) -> bool:
 
 
 def test_a_locked_name(mara: Client) -> None:
-    for _ in range(sign_in_guard.PAIR.limit):
+    for _ in range(sign_in_throttle.PAIR_RULE.limit):
         Client().post("/admin/login/", {"username": "tom", "password": "wrong"})
     assert "sign-in locked until" in mara.get(page_of("tom")).content.decode()
     assert submit(mara, page_of("tom", "unlock/")).status_code == 302
@@ -273,13 +275,13 @@ def test_a_locked_name(mara: Client) -> None:
 def test_who_leaves_hands_over_what_is_theirs(mara: Client, signed_in: SignedIn) -> None:
     tom = signed_in("tom")
     credentials.issue(actor=SYSTEM, holder=person("tom"))
-    held = handover.held_by(person("tom")).count()
+    held = handover.identities_of(person("tom")).count()
     page = mara.get(page_of("tom", "deactivate/")).content.decode()
     for said in ("Ends 1 personal token", f"{held} identities are theirs", "jira__search"):
         assert said in page
     answer = submit(mara, page_of("tom", "deactivate/"), to=str(person("olga").pk))
     assert f"{held} of {held} handed over to olga" in answer.content.decode()
-    assert not handover.held_by(person("tom")).exists()
+    assert not handover.identities_of(person("tom")).exists()
     assert identity("jira__search").owner == person("olga")
     assert Credential.objects.get(user=person("tom")).state == GrantState.REVOKED
     assert tom.get("/admin/").status_code == 302
@@ -318,9 +320,9 @@ def test_who_comes_back(mara: Client) -> None:
 def test_every_right_of_a_role_has_its_line() -> None:
     said = [codename for right in RIGHTS for codename in right.codenames]
     assert len(said) == len(set(said))
-    apps = (ROLES, GATEWAY_ROLES, RUN_ROLES, TASK_ROLES)
+    apps = (CONSOLE_ROLES, GATEWAY_ROLES, RUN_ROLES, TASK_ROLES)
     assert set(said) == set().union(*(held for roles in apps for held in roles.values()))
-    assert LABELS.keys() == ROLES.keys()
+    assert LABELS.keys() == CONSOLE_ROLES.keys()
 
 
 def test_no_line_is_half_true() -> None:
@@ -331,7 +333,7 @@ def test_no_line_is_half_true() -> None:
 
 def test_an_auditor_has_no_line_that_changes() -> None:
     column = list(LABELS).index("auditor")
-    assert not any(line.held[column] for line in table() if line.changes)
+    assert not any(line.held[column] for line in role_rights_table() if line.changes)
 
 
 @pytest.mark.browser

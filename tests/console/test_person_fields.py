@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from nhi import grants
+from nhi.access import grants
 from nhi.actors import SYSTEM
 from nhi.choices import Level
 from nhi.models import Identity, User

@@ -7,9 +7,10 @@ import pytest
 from django.test import Client
 
 from common.errors import InvalidTransition, NotAllowed
-from nhi import credentials, lifecycle
 from nhi.actors import SYSTEM
 from nhi.choices import GrantState, State, StopCause
+from nhi.credentials import credentials
+from nhi.identities import lifecycle
 from nhi.models import AuditEvent, Credential, Identity
 from tests.console.conftest import SignedIn, hub, identity
 from tests.nhi import cast
@@ -18,7 +19,7 @@ pytestmark = [pytest.mark.capability("NHI-03", "NHI-04"), pytest.mark.both_datab
 
 
 @pytest.fixture
-def token(seeded: None) -> credentials.Issued:
+def token(seeded: None) -> credentials.IssuedCredential:
     return credentials.issue(actor=SYSTEM, holder=identity())
 
 
@@ -52,7 +53,7 @@ def tick(page: str) -> str | None:
     ],
 )
 def test_the_cause_of_a_stop_stays_as_a_code(
-    mara: Client, token: credentials.Issued, reason: str, leaked: bool, cause: str
+    mara: Client, token: credentials.IssuedCredential, reason: str, leaked: bool, cause: str
 ) -> None:
     stop(mara, reason=reason, **({"leaked": "on"} if leaked else {}))
     assert (identity().state_cause, identity().state_reason) == (cause, reason)
@@ -60,7 +61,7 @@ def test_the_cause_of_a_stop_stays_as_a_code(
     assert after == {"state": "suspended", **({"cause": cause} if cause else {})}
 
 
-def test_several_that_are_suspended_together_keep_it_too(mara: Client, token: credentials.Issued) -> None:
+def test_several_that_are_suspended_together_keep_it_too(mara: Client, token: credentials.IssuedCredential) -> None:
     url = f"/admin/nhi/identity/bulk/suspend/?id={identity().pk}&id={identity('writer').pk}"
     seen = mara.get(url).context["seen"]
     mara.post(url, {"reason": "Leaked token", "seen": seen})
@@ -71,7 +72,7 @@ def test_several_that_are_suspended_together_keep_it_too(mara: Client, token: cr
     ("cause", "ticked"), [("leak", True), ("", True), ("emergency", False), ("behaviour", False), ("owner", False)]
 )
 def test_to_revoke_is_chosen_where_a_token_may_be_in_other_hands(
-    mara: Client, token: credentials.Issued, cause: str, ticked: bool
+    mara: Client, token: credentials.IssuedCredential, cause: str, ticked: bool
 ) -> None:
     lifecycle.suspend(actor=SYSTEM, identity=identity(), reason="Stopped", cause=cause)
     page = mara.get(hub(tab="activate/")).content.decode()
@@ -83,7 +84,7 @@ def test_to_revoke_is_chosen_where_a_token_may_be_in_other_hands(
     assert "value=" not in reason[0]
 
 
-def test_revoking_comes_before_reactivating_in_one_commit(mara: Client, token: credentials.Issued) -> None:
+def test_revoking_comes_before_reactivating_in_one_commit(mara: Client, token: credentials.IssuedCredential) -> None:
     stop(mara, reason="Leaked token")
     answer = activate(mara, revoke_credentials="on")
     assert (answer.status_code, answer["Location"]) == (302, hub(tab="credentials/"))
@@ -96,7 +97,7 @@ def test_revoking_comes_before_reactivating_in_one_commit(mara: Client, token: c
     assert (answer.status_code, answer.json()["details"]["reason"]) == (401, "credential_revoked")
 
 
-def test_whoever_unticks_it_keeps_them(mara: Client, token: credentials.Issued) -> None:
+def test_whoever_unticks_it_keeps_them(mara: Client, token: credentials.IssuedCredential) -> None:
     stop(mara, reason="Leaked token")
     assert activate(mara)["Location"] == hub()
     assert Credential.objects.get(pk=token.credential.pk).state == GrantState.LIVE
@@ -108,14 +109,16 @@ def test_nothing_is_asked_where_there_is_nothing_to_revoke(mara: Client, seeded:
     assert activate(mara).status_code == 302
 
 
-def test_what_was_only_inactive_is_activated_as_before(mara: Client, token: credentials.Issued) -> None:
+def test_what_was_only_inactive_is_activated_as_before(mara: Client, token: credentials.IssuedCredential) -> None:
     lifecycle.deactivate(actor=SYSTEM, identity=identity(), reason="Maintenance")
     assert tick(mara.get(hub(tab="activate/")).content.decode()) is None
     assert activate(mara)["Location"] == hub()
     assert Credential.objects.get(pk=token.credential.pk).state == GrantState.LIVE
 
 
-def test_who_may_not_lift_the_stop_revokes_nothing_by_trying(signed_in: SignedIn, token: credentials.Issued) -> None:
+def test_who_may_not_lift_the_stop_revokes_nothing_by_trying(
+    signed_in: SignedIn, token: credentials.IssuedCredential
+) -> None:
     lifecycle.suspend(actor=SYSTEM, identity=identity(), reason="Stopped", cause=StopCause.LEAK)
     with pytest.raises(NotAllowed):
         lifecycle.activate(

@@ -4,8 +4,8 @@ import pytest
 from django.test import Client
 from playwright.sync_api import expect
 
-from nhi import lifecycle
 from nhi.actors import SYSTEM
+from nhi.identities import lifecycle
 from nhi.models import AuditEvent
 from tests.console.conftest import Visit, hub, identity
 

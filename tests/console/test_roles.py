@@ -8,11 +8,14 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import resolve
 
-from nhi import capabilities, identities, people, roles
+from nhi.access import roles
 from nhi.actors import SYSTEM
-from nhi.admin.roles_coverage import Coverage
+from nhi.admin.roles.coverage import Coverage
 from nhi.choices import Kind
+from nhi.decisions import capabilities
+from nhi.identities import identities
 from nhi.models import AuditEvent, Identity, Role, RoleAssignment, RoleCapability, User
+from nhi.people import people
 from tests.console.conftest import SignedIn
 from tests.console.grants import rows, told
 from tests.console.reading import plain
@@ -72,9 +75,9 @@ def test_coverage_agrees_with_the_rule_of_patterns(seeded: None) -> None:
     tried = ["a.*", "a.b", "a.b.*", "ab.*", "jira.search", "github.*", "*.*", "none.*", "a.bc"]
     for patterns in ([one] for one in tried):
         matched = [name for name in every if any(capabilities.matches(one, str(name)) for one in patterns)]
-        assert coverage.count(patterns) == len(matched) == roles.covered(patterns).count(), patterns
+        assert coverage.count(patterns) == len(matched) == roles.covered_tools(patterns).count(), patterns
     assert coverage.count(tried) == coverage.total
-    assert coverage.count(["a.*", "a.b", "a.b.*", "jira.search"]) == roles.covered(["a.*", "jira.search"]).count()
+    assert coverage.count(["a.*", "a.b", "a.b.*", "jira.search"]) == roles.covered_tools(["a.*", "jira.search"]).count()
 
 
 # ── The page ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -177,15 +180,15 @@ def test_the_line_under_the_patterns_foresees_the_same_and_changes_nothing(mara:
 
 
 def test_a_waiting_wildcard_counts_for_nothing_in_an_effect(seeded: None) -> None:
-    assert roles.effect(role("break-glass"), ["*.*"]) == roles.Effect(0, 0, 0)
-    added = roles.effect(role("break-glass"), ["*.*", "jira.*"])
+    assert roles.preview_patterns(role("break-glass"), ["*.*"]) == roles.PatternChangeEffect(0, 0, 0)
+    added = roles.preview_patterns(role("break-glass"), ["*.*", "jira.*"])
     assert (added.added, added.removed) == (2, 0)
-    assert roles.effect(role(), ["*.*"]).added == 0
+    assert roles.preview_patterns(role(), ["*.*"]).added == 0
 
 
 def test_an_archived_tool_counts_for_nothing(seeded: None) -> None:
     Identity.objects.filter(name="jira__edit").update(state="archived")
-    assert roles.effect(role("break-glass"), ["jira.*"]).added == 1
+    assert roles.preview_patterns(role("break-glass"), ["jira.*"]).added == 1
     assert Coverage(SYSTEM).total == 4
 
 

@@ -7,9 +7,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from mcp import breakers, connections, health, servers
 from mcp.choices import BreakerState, Connection
+from mcp.limits import breakers
 from mcp.models import Breaker, Call, HealthReport, Server
+from mcp.servers import health, lifecycle, status_changes
 from nhi.models import Identity
 from tests.console import gateway
 from tests.console.conftest import SignedIn
@@ -77,8 +78,8 @@ def test_handshake_and_last_fault_stand_apart_with_their_times(todo: Server, mar
     told = mara.get(hub(todo)).context["diagnosis"]
     assert (told.met, told.fault, told.of_handshake) == (met, "", False)
     assert "None was counted." in words(mara.get(hub(todo)))
-    breakers.fault(Breaker.objects.get(server=todo), call_id=None, why="502 of the server")
-    connections.faulted(todo.pk, "502 of the server")
+    breakers.record_fault(Breaker.objects.get(server=todo), call_id=None, reason="502 of the server")
+    status_changes.record_fault(todo.pk, "502 of the server")
     page = mara.get(hub(todo))
     told, counted = page.context["diagnosis"], Breaker.objects.get(server=todo).last_failure_time
     assert (told.met, told.fault, told.fault_at, told.of_handshake) == (met, "502 of the server", counted, False)
@@ -122,7 +123,7 @@ def test_a_breaker_is_reset_with_a_reason(todo: Server, mara: Client) -> None:
     breaker = Breaker.objects.get(server=todo)
     assert "It is closed and has counted no fault." in words(mara.get(hub(todo)))
     for _ in range(5):
-        breakers.fault(breaker, call_id=None, why="503")
+        breakers.record_fault(breaker, call_id=None, reason="503")
     assert "Open, calls refused" in words(mara.get(hub(todo)))
     page = mara.get(hub(todo, "reset-breaker/"))
     mara.post(hub(todo, "reset-breaker/"), {"reason": "Problem solved", "seen": page.context["seen"]})
@@ -151,7 +152,7 @@ def test_changes_and_calls_in_flight_are_shown(todo: Server, mara: Client) -> No
     Call.objects.create(
         agent_id=todo.pk, server_id=todo.pk, tool_id=todo.pk, owner=todo.pk, deadline=timezone.now(), row={}
     )
-    servers.change(actor=gateway.person("mara"), server=todo, description="Keeps a list")
+    lifecycle.change(actor=gateway.person("mara"), server=todo, description="Keeps a list")
     assert "added the server" in words(mara.get(hub(todo, "changes/")))
     assert "1 call in flight finishes" in words(mara.get(hub(todo, "disable/")))
     assert "Keeps a list" in words(mara.get(hub(todo)))

@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from mcp import rollups
-from mcp.admin.servers_numbers import of_servers
+from mcp.admin.call_statistics import of_servers
+from mcp.gateway import call_statistics
 from mcp.models import Server
 from nhi.choices import CallStatus
 from nhi.models import CallRollup
@@ -75,7 +75,7 @@ def test_errors_of_hours_that_were_summed_are_told_apart_too(mara: Client) -> No
     calling.registered()
     for reason, duration in (("upstream", 9.0), ("breaker_open", 0.0), ("tool_error", 9.0)):
         calling.call(status="error", ago=5 * 3600, end={"reason": reason, "duration": duration})
-    rollups.roll_up()
+    call_statistics.roll_up()
     assert CallRollup.objects.filter(status=CallStatus.ERROR).exists()
     numbers = of_servers(["github"], span=timedelta(days=1))["github"]
     assert (numbers.calls, numbers.made, numbers.errors) == (3, 2, 1)

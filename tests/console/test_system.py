@@ -9,12 +9,12 @@ from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 
-from nhi import processes, registry
+from nhi import hooks, processes
 from nhi.admin.system import LOST_AFTER, limits
+from nhi.audit import database_role
+from nhi.celery_tasks import tick
 from nhi.models import Process
 from nhi.models.processes import ProcessKind
-from nhi.record import log_rights
-from nhi.tasks import tick
 from tests.console.axe import violations
 from tests.console.conftest import NARROW, SignedIn, Visit
 
@@ -70,7 +70,7 @@ def test_the_checks_are_those_of_readyz(mara: Client) -> None:
 
 
 def test_warnings_are_those_of_readyz(mara: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_rights, "warnings", lambda _connection: ["The role owns <the table>."])
+    monkeypatch.setattr(database_role, "excess_right_warnings", lambda _connection: ["The role owns <the table>."])
     assert Client().get("/readyz").json()["warnings"] == [
         {"code": "record_rights", "message": "The role owns <the table>."}
     ]
@@ -89,10 +89,10 @@ def test_what_waits_is_counted_at_the_broker(mara: Client) -> None:
 
 
 def test_a_broker_that_is_silent_costs_a_sentence(mara: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    house = registry.house()
+    house = hooks.installation_status()
     assert house is not None
-    silent = registry.House(readiness=house.readiness, queues=lambda: None)
-    monkeypatch.setattr(registry, "house", lambda: silent)
+    silent = hooks.InstallationStatus(readiness=house.readiness, queues=lambda: None)
+    monkeypatch.setattr(hooks, "installation_status", lambda: silent)
     assert "The broker did not tell in time." in mara.get(SYSTEM).content.decode()
 
 

@@ -9,7 +9,7 @@ from django.template import Context, Template
 from django.test import Client
 from django.utils import timezone
 
-from common.admin import times
+from common.console import times
 from common.templatetags.console import by_api, outside, when, with_query
 from nhi.models import Identity, User
 from tests.console.conftest import SignedIn, hub

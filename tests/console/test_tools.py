@@ -8,10 +8,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from mcp import servers
-from mcp.admin import tools_definition
+from mcp.admin.tools import definition_view
 from mcp.choices import DefinitionState
 from mcp.models import Server, Tool
+from mcp.servers import lifecycle
 from nhi.choices import CallStatus
 from nhi.models import AuditEvent, CallRollup, Identity
 from tests.console import calling, gateway
@@ -122,7 +122,7 @@ def test_a_change_is_shown_field_by_field_with_its_hidden_marks_and_flags(change
 
 
 def test_the_same_words_stand_unmarked_and_the_others_marked() -> None:
-    old, new = tools_definition.compared("Create an issue.", "Create an issue now.")
+    old, new = definition_view.compared("Create an issue.", "Create an issue now.")
     assert "".join(piece.text for piece in old) == "Create an issue."
     assert "".join(piece.text for piece in new if piece.differs) == " now"
 
@@ -182,7 +182,9 @@ def test_a_hash_that_has_grown_old_approves_nothing(changed: Tool, signed_in: Si
 
 def test_a_change_of_the_server_is_seen_as_one(todo: Server, signed_in: SignedIn) -> None:
     gateway.approve(gateway.tool_of(todo))
-    servers.change(actor=gateway.person("mara"), server=todo, headers={"X-A": "${T}"}, secret_values={"T": "Canary-77"})
+    lifecycle.change(
+        actor=gateway.person("mara"), server=todo, headers={"X-A": "${T}"}, secret_values={"T": "Canary-77"}
+    )
     page = signed_in("tom").get(hub(gateway.tool_of(todo), "change/"))
     assert {line.place for line in page.context["lines"]} >= {"server.headers.X-A", "server.secrets.T"}
     assert "It came with a change of the server by mara." in words(page)

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from mcp import definitions, servers
 from mcp.models import Server, Tool
+from mcp.servers import lifecycle
+from mcp.tools import definitions
 from nhi.models import User
 from tests.console import gateway
 from tests.console.conftest import SignedIn
@@ -69,10 +70,10 @@ def test_what_does_not_stand_whole_on_the_page_is_reviewed_one_at_a_time(
     assert f'href="/admin/mcp/tool/{hiding.pk}/change/"' in words(page)
     # The verb refuses it too, by the very hash: what a page posts is anybody's to write.
     assert hiding.current is not None
-    with pytest.raises(definitions.ReviewAlone):
+    with pytest.raises(definitions.IndividualReviewRequired):
         definitions.approve_in_bulk(
             actor=gateway.person("tom"), tool=hiding, definition_hash=hiding.current.hash, reason="Read it",
-            others=definitions.vocabulary(todo),
+            vocabulary=definitions.load_vocabulary(todo),
         )  # fmt: skip
     post(tom, page, [plain, hiding])
     assert gateway.tool_of(todo, "plain").state == "approved"
@@ -143,8 +144,8 @@ def test_a_page_where_nobody_may_approve_says_what_would_help(
 ) -> None:
     User.objects.filter(username="admin").update(is_active=False)
     tool = gateway.approve(gateway.tool_of(todo), by="tom")
-    servers.change(actor=gateway.person("mara"), server=todo, headers={"X-Team": "blue"})
-    servers.change(actor=gateway.person("mara"), server=todo, base_url=f"{upstreams.url}?x=1")
+    lifecycle.change(actor=gateway.person("mara"), server=todo, headers={"X-Team": "blue"})
+    lifecycle.change(actor=gateway.person("mara"), server=todo, base_url=f"{upstreams.url}?x=1")
     page = signed_in("mara").get(f"/admin/mcp/tool/{tool.pk}/change/")
     assert page.context["dead_end"] is None
     assert page.context["others"] == ["tom"]

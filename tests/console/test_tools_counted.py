@@ -4,7 +4,7 @@ import pytest
 from django.core.cache import cache
 
 from mcp.models import Tool
-from nhi.admin import counts
+from nhi.console import attention_counts
 from tests.console.conftest import SignedIn
 
 pytestmark = [pytest.mark.capability("MCP-04", "CON-05"), pytest.mark.django_db]
@@ -16,7 +16,7 @@ LIST = "/admin/mcp/tool/"
 def test_the_list_behind_the_number_holds_as_many(changed: Tool, signed_in: SignedIn, name: str) -> None:
     client = signed_in(name)
     cache.clear()
-    known = counts.for_request(client.get("/admin/").wsgi_request)
+    known = attention_counts.counts_for_request(client.get("/admin/").wsgi_request)
     for state in ("quarantined", "pending"):
         rows = client.get(f"{LIST}?state={state}&approve=me").context["rows"]
         assert len(rows) == known[f"tools_{state}"], state

@@ -10,10 +10,12 @@ from django.conf import settings
 from django.contrib import admin
 from django.test import Client
 
-from nhi import credentials, identities, people
 from nhi.actors import SYSTEM
 from nhi.choices import Kind
+from nhi.credentials import credentials
+from nhi.identities import identities
 from nhi.models import User
+from nhi.people import people
 from tests.console.conftest import enter
 from tests.console.walk import Place, Stage, changed, snapshot
 

@@ -11,11 +11,12 @@ from django.urls import URLPattern, get_resolver
 
 from a2a import card_changes, pushing
 from a2a.models import WebhookSecret
-from mcp import budgets
 from mcp.choices import BreakerState
+from mcp.limits import budgets
 from mcp.models import Breaker
-from nhi import actors, credentials, demo, saved_views
+from nhi import actors, demo
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
 from nhi.models import (
     AuditEvent,
     Credential,
@@ -29,6 +30,7 @@ from nhi.models import (
     User,
     UserPermission,
 )
+from nhi.people import saved_views
 from tests.a2a import rows as tasks
 from tests.console import calling, gateway
 from tests.supervisor import rows

@@ -46,7 +46,7 @@ def run(main: Callable[[Wire], Coroutine[Any, Any, T]]) -> T:
         try:
             return await main(wire)
         finally:
-            await egress.close()
+            await egress.close_session()
 
     wire = Wire()
     with asyncio.Runner(loop_factory=lambda: wire) as runner:
@@ -120,5 +120,5 @@ async def serving(
     try:
         yield runner.addresses[0][1]
     finally:
-        await egress.close()
+        await egress.close_session()
         await runner.cleanup()

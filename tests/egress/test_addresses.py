@@ -5,7 +5,7 @@ import pytest
 from aiohttp.typedefs import StrOrURL
 
 from common import egress
-from common.egress import addresses, client, names
+from common.egress import addresses, client, resolver
 from tests.egress.far_side import PUBLIC, Listener, NameServers, Wire, run
 
 pytestmark = pytest.mark.capability("OPS-01")
@@ -60,14 +60,14 @@ def refused(url: str, listener: Listener) -> None:
 
     async def main(wire: Wire) -> None:
         with pytest.raises(egress.EgressBlocked) as checked:
-            await egress.check(url)
+            await egress.check_url(url)
         with pytest.raises(egress.EgressBlocked) as called:
-            await egress.session().get(url)
+            await egress.open_session().get(url)
         assert checked.value.message == called.value.message == said
         assert checked.value.code == "egress_blocked"
         assert wire.connected == []
 
-    said = egress.problem(url)
+    said = egress.find_url_problem(url)
     assert said.endswith(".")
     run(main)
     assert listener.count() == 0
@@ -82,7 +82,7 @@ def test_an_address_that_is_not_public_is_refused(address: str, listener: Listen
 @pytest.mark.parametrize("host", [host for host in SPELLINGS if host not in NAMES_THAT_ARE_FINE])
 def test_no_spelling_gets_past(host: str, listener: Listener) -> None:
     refused(f"https://{host}:{listener.port}/", listener)
-    assert egress.problem(f"http://{host}:{listener.port}/")
+    assert egress.find_url_problem(f"http://{host}:{listener.port}/")
 
 
 @pytest.mark.parametrize("url", URLS)
@@ -93,7 +93,7 @@ def test_what_is_no_plain_https_url_is_refused(url: str, listener: Listener, nam
 
 @pytest.mark.parametrize("url", GOOD)
 def test_public_places_are_fine(url: str) -> None:
-    assert egress.problem(url) == ""
+    assert egress.find_url_problem(url) == ""
 
 
 @pytest.mark.parametrize(
@@ -114,8 +114,8 @@ def test_public_places_are_fine(url: str) -> None:
     ],
 )  # fmt: skip
 def test_the_sentence_says_what_to_do(url: str, said: str) -> None:
-    assert said in egress.problem(url)
-    assert "secret@" not in egress.problem(url)
+    assert said in egress.find_url_problem(url)
+    assert "secret@" not in egress.find_url_problem(url)
 
 
 @pytest.mark.parametrize("address", CLOSED)
@@ -126,14 +126,14 @@ def test_a_name_that_leads_there_is_refused_and_the_address_not_told(
     url = f"https://tools.example:{listener.port}/"
 
     async def main(wire: Wire) -> None:
-        for door in (egress.check(url), egress.session().get(url)):
+        for door in (egress.check_url(url), egress.open_session().get(url)):
             with pytest.raises(egress.EgressBlocked) as raised:
                 await door
             assert "tools.example leads to an address" in raised.value.message
             assert address not in raised.value.message
         assert wire.connected == []
 
-    assert egress.problem(url) == ""
+    assert egress.find_url_problem(url) == ""
     run(main)
     assert listener.count() == 0
 
@@ -143,7 +143,9 @@ def test_the_connector_guards_by_itself(host: str, listener: Listener, names_are
     """Also a session that is not ours, on a connector that is."""
 
     async def main(wire: Wire) -> None:
-        async with aiohttp.ClientSession(connector=client.Connector(resolver=names.Resolver())) as bare:
+        async with aiohttp.ClientSession(
+            connector=client.GuardedConnector(resolver=resolver.GuardedResolver())
+        ) as bare:
             with pytest.raises((egress.EgressBlocked, aiohttp.InvalidURL)):
                 await bare.get(at(host, listener.port))
         assert wire.connected == []
@@ -154,14 +156,14 @@ def test_the_connector_guards_by_itself(host: str, listener: Listener, names_are
 
 @pytest.fixture
 def names_are_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(names, "_ask", lambda *question: ["127.0.0.1"])
+    monkeypatch.setattr(resolver, "_query_system_resolver", lambda *question: ["127.0.0.1"])
 
 
 @pytest.mark.parametrize("method", ["get", "post", "put", "patch", "delete", "head", "options", "ws_connect"])
 def test_every_kind_of_request_is_guarded(method: str, listener: Listener) -> None:
     async def main(wire: Wire) -> None:
         with pytest.raises(egress.EgressBlocked):
-            await getattr(egress.session(), method)(f"https://127.0.0.1:{listener.port}/")
+            await getattr(egress.open_session(), method)(f"https://127.0.0.1:{listener.port}/")
 
     run(main)
     assert listener.count() == 0
@@ -185,4 +187,4 @@ def test_the_listener_counts_whoever_connects(listener: Listener) -> None:
 
 @pytest.mark.parametrize("address", ["", "example.com", "1.2.3", PUBLIC + "x"])
 def test_what_is_no_address_is_not_public(address: str) -> None:
-    assert not addresses.is_public(address)
+    assert not addresses.is_public_address(address)

@@ -12,7 +12,7 @@ from aiohttp import web
 from pytest_django import Settings
 
 from common import egress
-from common.errors import TooLarge
+from common.errors import PayloadTooLarge
 from tests.egress.far_side import Wire, run, serving
 
 pytestmark = pytest.mark.capability("OPS-01")
@@ -44,8 +44,8 @@ def fetched(
         async with serving(handler) as port:
             settings.EGRESS_ALLOW = frozenset({f"127.0.0.1:{port}"})
             timeout = aiohttp.ClientTimeout(total=total)
-            async with egress.session().get(f"http://127.0.0.1:{port}/", timeout=timeout) as response:
-                return await egress.read(response, limit)
+            async with egress.open_session().get(f"http://127.0.0.1:{port}/", timeout=timeout) as response:
+                return await egress.read_limited_body(response, limit)
 
     return run(main)
 
@@ -59,14 +59,14 @@ def test_a_body_up_to_the_limit_is_read_whole(size: int, chunked: bool, settings
 @pytest.mark.parametrize("chunked", [True, False])
 @pytest.mark.parametrize("size", [LIMIT + 1, 5 * MEGABYTE])
 def test_one_byte_more_is_too_much(size: int, chunked: bool, settings: Settings) -> None:
-    with pytest.raises(TooLarge):
+    with pytest.raises(PayloadTooLarge):
         fetched(settings, answer(b"x" * size, chunked=chunked))
 
 
 def test_a_packed_body_counts_as_unpacked(settings: Settings) -> None:
     whole = gzip.compress(b"x" * LIMIT)
     assert fetched(settings, answer(whole, encoding="gzip")) == b"x" * LIMIT
-    with pytest.raises(TooLarge):
+    with pytest.raises(PayloadTooLarge):
         fetched(settings, answer(gzip.compress(b"x" * (LIMIT + 1)), encoding="gzip"))
 
 
@@ -75,7 +75,7 @@ def test_a_bomb_is_not_unpacked(chunked: bool, settings: Settings) -> None:
     bomb = gzip.compress(bytes(200 * MEGABYTE), compresslevel=9)
     tracemalloc.start()
     try:
-        with pytest.raises(TooLarge):
+        with pytest.raises(PayloadTooLarge):
             fetched(settings, answer(bomb, chunked=chunked, encoding="gzip"))
         assert tracemalloc.get_traced_memory()[1] < 4 * MEGABYTE
     finally:
@@ -112,9 +112,9 @@ def test_what_was_too_large_leaves_no_connection_behind(settings: Settings) -> N
         async with serving(answer(b"x" * MEGABYTE)) as port:
             settings.EGRESS_ALLOW = frozenset({f"127.0.0.1:{port}"})
             for _ in range(2):
-                async with egress.session().get(f"http://127.0.0.1:{port}/") as response:
-                    with pytest.raises(TooLarge):
-                        await egress.read(response, LIMIT)
+                async with egress.open_session().get(f"http://127.0.0.1:{port}/") as response:
+                    with pytest.raises(PayloadTooLarge):
+                        await egress.read_limited_body(response, LIMIT)
                     assert response.closed
         return len(wire.connected)
 

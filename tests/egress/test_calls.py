@@ -30,10 +30,10 @@ def test_an_allowed_place_is_called_over_http(settings: Settings) -> None:
         async with serving(plain) as port:
             allow(settings, f"127.0.0.1:{port}")
             url = f"http://127.0.0.1:{port}/"
-            assert egress.problem(url) == ""
-            await egress.check(url)
-            async with egress.session().post(url, json={"a": 1}) as response:
-                return (await egress.read(response, 10_000)).decode()
+            assert egress.find_url_problem(url) == ""
+            await egress.check_url(url)
+            async with egress.open_session().post(url, json={"a": 1}) as response:
+                return (await egress.read_limited_body(response, 10_000)).decode()
 
     assert '"method": "POST"' in run(main)
 
@@ -44,8 +44,8 @@ def test_a_name_may_be_allowed_and_lead_inside(settings: Settings, name_servers:
     async def main(wire: Wire) -> int:
         async with serving(plain) as port:
             allow(settings, f"todo.internal:{port}")
-            await egress.check(f"http://todo.internal:{port}/")
-            async with egress.session().get(f"http://todo.internal:{port}/") as response:
+            await egress.check_url(f"http://todo.internal:{port}/")
+            async with egress.open_session().get(f"http://todo.internal:{port}/") as response:
                 return response.status
 
     assert run(main) == 200
@@ -65,10 +65,10 @@ def test_an_entry_opens_that_very_place_only(url: str, listener: Listener, setti
 
     async def main(wire: Wire) -> list[str]:
         with pytest.raises(egress.EgressBlocked):
-            await egress.session().get(whole)
+            await egress.open_session().get(whole)
         return wire.connected
 
-    assert egress.problem(whole)
+    assert egress.find_url_problem(whole)
     assert run(main) == []
     assert listener.count() == 0
 
@@ -83,11 +83,11 @@ def test_a_redirect_is_an_answer_like_others(status: int, listener: Listener, se
             # Also where it leads is allowed: it is the following that is refused.
             allow(settings, f"127.0.0.1:{port}", f"127.0.0.1:{listener.port}")
             for method in ("GET", "POST", "HEAD"):
-                async with egress.session().request(
+                async with egress.open_session().request(
                     method, f"http://127.0.0.1:{port}/", allow_redirects=True
                 ) as response:
                     assert (response.status, response.history) == (status, ())
-            async with egress.session().get(f"http://127.0.0.1:{port}/") as response:
+            async with egress.open_session().get(f"http://127.0.0.1:{port}/") as response:
                 assert response.status == status
         return wire.connected
 
@@ -108,7 +108,7 @@ def test_cookies_are_not_kept(settings: Settings) -> None:
         async with serving(baker) as port:
             allow(settings, f"127.0.0.1:{port}")
             for _ in range(2):
-                async with egress.session().get(f"http://127.0.0.1:{port}/"):
+                async with egress.open_session().get(f"http://127.0.0.1:{port}/"):
                     pass
 
     run(main)
@@ -131,10 +131,10 @@ def test_proxies_and_passwords_of_the_environment_are_ignored(
     async def main(wire: Wire) -> None:
         async with serving(handler) as port:
             allow(settings, f"127.0.0.1:{port}", f"127.0.0.1:{listener.port}")
-            async with egress.session().get(f"http://127.0.0.1:{port}/"):
+            async with egress.open_session().get(f"http://127.0.0.1:{port}/"):
                 pass
             with pytest.raises(egress.EgressBlocked, match="no proxy"):
-                await egress.session().get(f"http://127.0.0.1:{port}/", proxy=f"http://127.0.0.1:{listener.port}")
+                await egress.open_session().get(f"http://127.0.0.1:{port}/", proxy=f"http://127.0.0.1:{listener.port}")
 
     run(main)
     assert heard == [None]
@@ -145,14 +145,14 @@ def test_connections_are_kept_and_closed(settings: Settings) -> None:
     async def main(wire: Wire) -> int:
         async with serving(plain) as port:
             allow(settings, f"127.0.0.1:{port}")
-            first = egress.session()
+            first = egress.open_session()
             for _ in range(5):
-                async with egress.session().get(f"http://127.0.0.1:{port}/") as response:
-                    await egress.read(response, 10_000)
-            assert egress.session() is first
-            await egress.close()
+                async with egress.open_session().get(f"http://127.0.0.1:{port}/") as response:
+                    await egress.read_limited_body(response, 10_000)
+            assert egress.open_session() is first
+            await egress.close_session()
             assert first.closed
-            assert egress.session() is not first
+            assert egress.open_session() is not first
             return len(wire.connected)
 
     assert run(main) == 1
@@ -170,8 +170,8 @@ def test_an_idle_connection_is_let_go_of_before_its_server_would(
         async with serving(plain) as port:
             allow(settings, f"127.0.0.1:{port}")
             for _ in range(2):
-                async with egress.session().get(f"http://127.0.0.1:{port}/") as response:
-                    await egress.read(response, 10_000)
+                async with egress.open_session().get(f"http://127.0.0.1:{port}/") as response:
+                    await egress.read_limited_body(response, 10_000)
                 asleep[0] = idle
             return len(wire.connected)
 
@@ -182,18 +182,18 @@ def test_a_kept_connection_is_judged_too(settings: Settings) -> None:
     async def main(wire: Wire) -> None:
         async with serving(plain) as port:
             allow(settings, f"127.0.0.1:{port}")
-            async with egress.session().get(f"http://127.0.0.1:{port}/") as response:
-                await egress.read(response, 10_000)
+            async with egress.open_session().get(f"http://127.0.0.1:{port}/") as response:
+                await egress.read_limited_body(response, 10_000)
             allow(settings)
             with pytest.raises(egress.EgressBlocked):
-                await egress.session().get(f"http://127.0.0.1:{port}/")
+                await egress.open_session().get(f"http://127.0.0.1:{port}/")
 
     run(main)
 
 
 def test_each_event_loop_has_its_own_session() -> None:
     async def mine(wire: Wire) -> aiohttp.ClientSession:
-        return egress.session()
+        return egress.open_session()
 
     first, second = run(mine), run(mine)
     assert first is not second
@@ -202,4 +202,4 @@ def test_each_event_loop_has_its_own_session() -> None:
 
 
 def test_closing_without_a_session_does_nothing() -> None:
-    asyncio.run(egress.close())
+    asyncio.run(egress.close_session())

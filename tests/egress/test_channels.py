@@ -10,7 +10,7 @@ import grpc
 import pytest
 from pytest_django import Settings
 
-from common.egress import EgressBlocked, rpc
+from common.egress import EgressBlocked, grpc_channels
 from tests.egress.far_side import PUBLIC, Listener, NameServers
 from tests.egress.tls import Certificate, self_signed
 
@@ -43,7 +43,7 @@ async def serving(certificate: Certificate | None = None) -> AsyncIterator[int]:
 
 
 async def echo(url: str, said: bytes = b"hello", *, largest: int = 1000) -> bytes:
-    async with rpc.channel(url, largest=largest) as opened:
+    async with grpc_channels.open_channel(url, max_message_bytes=largest) as opened:
         return bytes(await opened.unary_unary("/any/Echo", None, None)(said))
 
 
@@ -57,9 +57,9 @@ def run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 @pytest.fixture(autouse=True)
 def _no_roots_kept() -> Iterator[None]:
-    rpc._roots.cache_clear()
+    grpc_channels._read_root_certificates.cache_clear()
     yield
-    rpc._roots.cache_clear()
+    grpc_channels._read_root_certificates.cache_clear()
 
 
 def allow(settings: Settings, place: str) -> None:

@@ -24,12 +24,12 @@ URL = "https://tools.example:8443/mcp"
 
 async def unreachable(url: str = URL) -> None:
     with pytest.raises(aiohttp.ClientConnectorError):
-        await egress.session().get(url)
+        await egress.open_session().get(url)
 
 
 async def blocked(url: str = URL) -> None:
     with pytest.raises(egress.EgressBlocked):
-        await egress.session().get(url)
+        await egress.open_session().get(url)
 
 
 def test_only_the_judged_address_is_connected_to_when_the_name_changes(name_servers: NameServers) -> None:
@@ -47,7 +47,7 @@ def test_a_name_that_changed_since_it_was_checked_is_judged_anew(name_servers: N
     name_servers.answers["tools.example"] = [[PUBLIC], ["127.0.0.1"]]
 
     async def main(wire: Wire) -> list[str]:
-        await egress.check(f"https://tools.example:{listener.port}/")
+        await egress.check_url(f"https://tools.example:{listener.port}/")
         await blocked(f"https://tools.example:{listener.port}/")
         return wire.connected
 
@@ -59,7 +59,7 @@ def test_every_judged_address_is_tried(name_servers: NameServers) -> None:
     name_servers.answers["tools.example"] = [[PUBLIC, OTHER_PUBLIC]]
 
     async def main(wire: Wire) -> list[str]:
-        await egress.check(URL)
+        await egress.check_url(URL)
         await unreachable()
         return wire.connected
 
@@ -74,7 +74,7 @@ def test_one_private_address_among_public_ones_closes_the_name(answer: list[str]
 
     async def main(wire: Wire) -> list[str]:
         with pytest.raises(egress.EgressBlocked):
-            await egress.check(URL)
+            await egress.check_url(URL)
         await blocked()
         return wire.connected
 
@@ -96,7 +96,7 @@ def test_a_peer_that_is_not_the_address_asked_for_is_left_at_once(
         async with serving(handler, certificate.server()) as port:
             wire.routes[PUBLIC] = ("127.0.0.1", port)
             with pytest.raises(egress.EgressBlocked):
-                await egress.session().get(URL, ssl=certificate.client())
+                await egress.open_session().get(URL, ssl=certificate.client())
         return wire.connected
 
     assert run(main) == [PUBLIC]
@@ -110,7 +110,7 @@ def test_a_peer_that_is_gone_before_it_was_seen_is_not_called(settings: Settings
             place = f"127.0.0.1:{listening.getsockname()[1]}"
             settings.EGRESS_ALLOW = frozenset({place})
             with pytest.raises(aiohttp.ServerDisconnectedError):
-                await egress.session().post(f"http://{place}/")
+                await egress.open_session().post(f"http://{place}/")
 
     run(main)
 
@@ -123,9 +123,9 @@ def reset(listening: socket.socket) -> None:
 
 def test_a_name_that_nobody_knows_is_not_blocked_and_not_called(name_servers: NameServers) -> None:
     async def main(wire: Wire) -> list[str]:
-        await egress.check(URL)
+        await egress.check_url(URL)
         with pytest.raises(aiohttp.ClientConnectorDNSError):
-            await egress.session().get(URL)
+            await egress.open_session().get(URL)
         return wire.connected
 
     assert run(main) == []
@@ -147,7 +147,7 @@ def test_name_servers_that_hang_hold_up_no_other_work(monkeypatch: pytest.Monkey
     async def main(wire: Wire) -> None:
         loops.append(wire)
         wire.set_default_executor(ThreadPoolExecutor(1))
-        calls = [asyncio.ensure_future(egress.session().get(f"https://n{each}.example/")) for each in range(8)]
+        calls = [asyncio.ensure_future(egress.open_session().get(f"https://n{each}.example/")) for each in range(8)]
         await asyncio.wait_for(asked.wait(), 5)
         await asyncio.wait_for(asyncio.to_thread(int), 5)
         released.set()
@@ -160,12 +160,12 @@ def test_an_address_that_never_answers_is_given_up_before_the_callers_patience_e
     name_servers: NameServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name_servers.answers["tools.example"] = [[PUBLIC]]
-    monkeypatch.setattr(client, "CONNECTING", aiohttp.ClientTimeout(connect=0.2))
+    monkeypatch.setattr(client, "CONNECT_TIMEOUT", aiohttp.ClientTimeout(connect=0.2))
 
     async def main(wire: Wire) -> None:
         wire.silent.add(PUBLIC)
         with pytest.raises(aiohttp.ConnectionTimeoutError):
-            await egress.session().get(URL, timeout=aiohttp.ClientTimeout(total=60))
+            await egress.open_session().get(URL, timeout=aiohttp.ClientTimeout(total=60))
 
     started = time.monotonic()
     run(main)
@@ -186,7 +186,9 @@ def test_host_and_tls_name_stay_those_of_the_url(
     async def main(wire: Wire) -> str:
         async with serving(handler, tls) as port:
             settings.EGRESS_ALLOW = frozenset({f"tools.example:{port}"})
-            async with egress.session().get(f"https://tools.example:{port}/", ssl=certificate.client()) as response:
+            async with egress.open_session().get(
+                f"https://tools.example:{port}/", ssl=certificate.client()
+            ) as response:
                 return (await response.text()).partition(":")[0]
 
     assert run(main) == "tools.example"
@@ -206,8 +208,8 @@ def test_a_certificate_that_nobody_vouches_for_ends_the_call(
         async with serving(handler, certificate.server()) as port:
             settings.EGRESS_ALLOW = frozenset({f"tools.example:{port}"})
             with pytest.raises(aiohttp.ClientConnectorCertificateError):
-                await egress.session().get(f"https://tools.example:{port}/")
+                await egress.open_session().get(f"https://tools.example:{port}/")
             with pytest.raises(egress.EgressBlocked):
-                await egress.session().get(f"https://tools.example:{port}/", ssl=False)
+                await egress.open_session().get(f"https://tools.example:{port}/", ssl=False)
 
     run(main)

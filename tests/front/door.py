@@ -7,20 +7,20 @@ from typing import Any
 from uuid import UUID
 
 from common import context
-from mcp import asgi
-from mcp.gateway import Ask, Outcome
-from mcp.listing import Listing
-from nhi import tokens
-from nhi.authentication import Unauthenticated
+from mcp.gateway.pipeline import CallResult, IncomingCall
+from mcp.gateway.tool_list import ToolListing
+from mcp.server import application
+from nhi.authorization.authentication import Unauthenticated
+from nhi.credentials import tokens
 from tests.front.asking import Headers, body, headers, message
 
 CALL = UUID("018f0000-0000-7000-8000-000000000000")
 CALLER = UUID("018f0000-0000-7000-8000-00000000000a")
-TOKEN = tokens.make("agt").token
+TOKEN = tokens.make_credential_token("agt").token
 WAIT = 5.0
 
 
-DONE = Outcome(CALL, "success", result={"content": [{"type": "text", "text": "done"}]})
+DONE = CallResult(CALL, "success", result={"content": [{"type": "text", "text": "done"}]})
 
 
 class Gateway:
@@ -28,13 +28,13 @@ class Gateway:
 
     def __init__(self, outcome: Any = DONE, listing: Any = None) -> None:
         self.outcome = outcome
-        self.listing = Listing(CALLER, []) if listing is None else listing
-        self.asked: list[Ask] = []
-        self.contexts: list[context.Context] = []
+        self.listing = ToolListing(CALLER, []) if listing is None else listing
+        self.asked: list[IncomingCall] = []
+        self.contexts: list[context.RequestContext] = []
         self.begun = asyncio.Event()
         self.cancelled = False
 
-    async def call_tool(self, ask: Ask) -> Outcome:
+    async def call_tool(self, ask: IncomingCall) -> CallResult:
         self.asked.append(ask)
         self.contexts.append(context.current())
         self.begun.set()
@@ -44,21 +44,21 @@ class Gateway:
             self.cancelled = True
             raise
 
-    async def _said(self, ask: Ask) -> Outcome:
+    async def _said(self, ask: IncomingCall) -> CallResult:
         if isinstance(self.outcome, Exception):
             raise self.outcome
         if callable(self.outcome):
             found = await self.outcome(ask)
-            assert isinstance(found, Outcome)
+            assert isinstance(found, CallResult)
             return found
-        assert isinstance(self.outcome, Outcome)
+        assert isinstance(self.outcome, CallResult)
         return self.outcome
 
-    async def list_tools(self, bearer: str, *, server: str = "", source: str = "") -> Listing | Unauthenticated:
+    async def list_tools(self, bearer: str, *, server: str = "", source: str = "") -> ToolListing | Unauthenticated:
         self.contexts.append(context.current())
         if isinstance(self.listing, Exception) and not isinstance(self.listing, Unauthenticated):
             raise self.listing
-        assert isinstance(self.listing, Listing | Unauthenticated)
+        assert isinstance(self.listing, ToolListing | Unauthenticated)
         return self.listing
 
 
@@ -104,7 +104,7 @@ class Client:
         scope = {
             "type": "http", "method": self.method, "path": self.path, "headers": given, "client": (self.address, 5)
         }  # fmt: skip
-        await asgi.make_application(self.gateway)(scope, receive, send)
+        await application.make_application(self.gateway)(scope, receive, send)
 
     @property
     def status(self) -> int:

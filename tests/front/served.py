@@ -7,16 +7,16 @@ from typing import Any
 
 import uvicorn
 
-from common.asgi import Application
-from mcp import asgi
-from mcp.asgi.exchanges import Gateway
+from common.asgi.bodies import AsgiApplication
+from mcp.server import application as asgi
+from mcp.server.mcp_handler import GatewayBackend
 from tests.services.waiting import wait_for
 
 DEADLINE = 10.0
 
 
 @contextmanager
-def served(gateway: Gateway) -> Iterator[str]:
+def served(gateway: GatewayBackend) -> Iterator[str]:
     """The URL of `/mcp`."""
     settings = uvicorn.Config(
         ending(asgi.make_application(gateway)), port=0, lifespan="on", log_config=None, timeout_graceful_shutdown=2
@@ -33,7 +33,7 @@ def served(gateway: Gateway) -> Iterator[str]:
         assert not thread.is_alive()
 
 
-def ending(application: Application) -> Application:
+def ending(application: AsgiApplication) -> AsgiApplication:
     """As the web process does it: what calls kept open is let go of, in the loop that opened it."""
 
     async def whole(scope: dict[str, Any], receive: Any, send: Any) -> None:

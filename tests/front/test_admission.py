@@ -4,25 +4,25 @@ from collections.abc import Callable
 
 import pytest
 
-from mcp.front import admission, heads
-from mcp.front.admission import House
-from mcp.front.refusals import Refusal
+from mcp.server import request_headers
+from mcp.server.errors import ErrorResponse
+from mcp.server.request_headers import EndpointSettings
 from tests.front.asking import headers, message
 
 pytestmark = pytest.mark.capability("MCP-06")
-HOUSE = House(
+HOUSE = EndpointSettings(
     origin="https://gate.example.org",
-    knows_host=lambda host: host in {"gate.example.org", "inside.example:8000"},
+    is_allowed_host=lambda host: host in {"gate.example.org", "inside.example:8000"},
     resource_metadata="https://gate.example.org/.well-known/oauth-protected-resource",
 )
 RIGHT: dict[str, str | None] = {"host": "gate.example.org"}
 
 
-def head(twice: tuple[bytes, bytes] | None = None, **changed: str | None) -> heads.Head:
-    return heads.read([*headers(message(), **{**RIGHT, **changed}), *([twice] if twice else [])])
+def head(twice: tuple[bytes, bytes] | None = None, **changed: str | None) -> request_headers.RequestHeaders:
+    return request_headers.read_headers([*headers(message(), **{**RIGHT, **changed}), *([twice] if twice else [])])
 
 
-def status(found: Refusal | None) -> int:
+def status(found: ErrorResponse | None) -> int:
     return 200 if found is None else found.status
 
 
@@ -55,12 +55,12 @@ SENDERS = {
 
 
 @pytest.mark.parametrize(("method", "sent", "expected"), SENDERS.values(), ids=SENDERS)
-def test_where_it_was_sent_to_and_from(method: str, sent: heads.Head, expected: int) -> None:
-    assert status(admission.refused(method, sent, HOUSE)) == expected
+def test_where_it_was_sent_to_and_from(method: str, sent: request_headers.RequestHeaders, expected: int) -> None:
+    assert status(request_headers.check_request(method, sent, HOUSE)) == expected
 
 
 def test_a_wrong_method_is_told_the_right_one() -> None:
-    found = admission.refused("GET", head(), HOUSE)
+    found = request_headers.check_request("GET", head(), HOUSE)
     assert found is not None
     assert found.headers == ((b"allow", b"POST"),)
 
@@ -81,11 +81,14 @@ ACCEPTED = {
 
 @pytest.mark.parametrize(("accept", "expected"), ACCEPTED.values(), ids=ACCEPTED)
 def test_a_client_takes_both_forms_of_an_answer(accept: str | None, expected: int) -> None:
-    assert status(admission.unfit(head(accept=accept))) == expected
+    assert status(request_headers.check_content_headers(head(accept=accept))) == expected
 
 
 def test_accept_may_stand_on_two_lines() -> None:
-    assert admission.unfit(head(twice=(b"accept", b"text/event-stream"), accept="application/json")) is None
+    assert (
+        request_headers.check_content_headers(head(twice=(b"accept", b"text/event-stream"), accept="application/json"))
+        is None
+    )
 
 
 TYPES = {
@@ -102,12 +105,12 @@ TYPES = {
 
 @pytest.mark.parametrize(("given", "expected"), TYPES.items())
 def test_a_body_is_json(given: str, expected: int) -> None:
-    assert status(admission.unfit(head(content_type=given))) == expected
+    assert status(request_headers.check_content_headers(head(content_type=given))) == expected
 
 
 def test_a_body_has_one_type() -> None:
-    assert status(admission.unfit(head(twice=(b"content-type", b"application/json")))) == 415
-    assert status(admission.unfit(head(content_type=None))) == 415
+    assert status(request_headers.check_content_headers(head(twice=(b"content-type", b"application/json")))) == 415
+    assert status(request_headers.check_content_headers(head(content_type=None))) == 415
 
 
 CHALLENGE = 'resource_metadata="https://gate.example.org/.well-known/oauth-protected-resource"'
@@ -124,22 +127,24 @@ UNSHOWN = {
 
 
 @pytest.mark.parametrize(("sent", "reason", "challenge"), UNSHOWN.values(), ids=UNSHOWN)
-def test_without_a_token_the_way_to_one_is_named(sent: heads.Head, reason: str, challenge: str) -> None:
-    found = admission.bearer(sent, HOUSE)
-    assert isinstance(found, Refusal)
+def test_without_a_token_the_way_to_one_is_named(
+    sent: request_headers.RequestHeaders, reason: str, challenge: str
+) -> None:
+    found = request_headers.read_bearer(sent, HOUSE)
+    assert isinstance(found, ErrorResponse)
     assert (found.status, found.data["reason"]) == (401, reason)
     assert dict(found.headers)[b"www-authenticate"].decode() == challenge
 
 
 @pytest.mark.parametrize("shown", ["Bearer nhi_agt_x", "bearer  nhi_agt_x ", "BEARER nhi_agt_x"])
 def test_a_token_is_taken_from_its_header(shown: str) -> None:
-    assert admission.bearer(head(authorization=shown), HOUSE) == "nhi_agt_x"
+    assert request_headers.read_bearer(head(authorization=shown), HOUSE) == "nhi_agt_x"
 
 
 def test_codes_of_http_refusals_are_outside_of_the_protocols_own() -> None:
-    refuse: list[Callable[[], Refusal | None]] = [
-        lambda: admission.refused("GET", head(), HOUSE),
-        lambda: admission.unfit(head(accept=None)),
+    refuse: list[Callable[[], ErrorResponse | None]] = [
+        lambda: request_headers.check_request("GET", head(), HOUSE),
+        lambda: request_headers.check_content_headers(head(accept=None)),
     ]
     for one in refuse:
         found = one()

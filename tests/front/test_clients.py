@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mcp.gateway import Ask, Outcome
-from mcp.listing import Listing
+from mcp.gateway.pipeline import CallResult, IncomingCall
+from mcp.gateway.tool_list import ToolListing
 from tests.front.asking import META, body, headers, message
 from tests.front.door import CALL, CALLER, DONE, TOKEN, Gateway
 from tests.front.served import DEADLINE, served
@@ -19,7 +19,7 @@ from tests.services.waiting import wait_for
 pytestmark = pytest.mark.capability("MCP-06")
 
 
-async def endless(ask: Ask) -> Outcome:
+async def endless(ask: IncomingCall) -> CallResult:
     if ask.on_progress is not None:
         await ask.on_progress({"progress": 1})
     await asyncio.Event().wait()
@@ -27,16 +27,18 @@ async def endless(ask: Ask) -> Outcome:
 
 
 def test_the_official_client_lists_every_page_and_calls() -> None:
-    async def work(ask: Ask) -> Outcome:
+    async def work(ask: IncomingCall) -> CallResult:
         if ask.tool != "t0001":
-            return Outcome(CALL, "permission_denied", "grant_expired", "The grant has ended.", held=ask.tool == "t0002")
+            return CallResult(
+                CALL, "permission_denied", "grant_expired", "The grant has ended.", tool_is_visible=ask.tool == "t0002"
+            )
         assert ask.on_progress is not None
         for step in (1, 2):
             await ask.on_progress({"progress": step, "total": 2, "message": f"step {step}"})
         return DONE
 
     listed = [{"name": f"t{number:04}", "inputSchema": {"type": "object"}} for number in range(230)]
-    with served(Gateway(work, Listing(CALLER, listed))) as url:
+    with served(Gateway(work, ToolListing(CALLER, listed))) as url:
         said = sdk_client(url, TOKEN, "--list", "--call", "t0001", "{}", "--call", "t0002", "{}", "--call", "no", "{}")
     assert said["version"] == "2026-07-28"
     assert said["server"]["name"] == "gatehouse"

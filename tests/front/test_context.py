@@ -4,33 +4,32 @@ from typing import Any
 
 import pytest
 
-from common.errors import Invalid
-from mcp import edge
-from mcp.front import heads, modern
-from mcp.front.modern import CONTEXT, CONTEXT_FIELDS, Request
-from mcp.gateway import CallContext
+from common.errors import InvalidInput
+from mcp.gateway.pipeline import CallerContext
+from mcp.server import request_headers, request_parser, rest_renderer
+from mcp.server.request_parser import CONTEXT_FIELDS, CONTEXT_KEY, McpRequest
 from tests.front.asking import META, body, headers, message
 
 pytestmark = pytest.mark.capability("MCP-06", "MCP-07")
 
 
-def over_mcp(said: dict[str, Any]) -> CallContext | None:
-    of = message(meta={**META, CONTEXT: said})
-    found = modern.read(heads.read(headers(of)), body(of))
-    return edge.circumstances(found.context) if isinstance(found, Request) else None
+def over_mcp(said: dict[str, Any]) -> CallerContext | None:
+    of = message(meta={**META, CONTEXT_KEY: said})
+    found = request_parser.parse_request(request_headers.read_headers(headers(of)), body(of))
+    return rest_renderer.build_call_context(found.context) if isinstance(found, McpRequest) else None
 
 
-def over_rest(said: dict[str, Any]) -> CallContext | None:
+def over_rest(said: dict[str, Any]) -> CallerContext | None:
     try:
-        return edge.read_call({"parameters": {}, "context": said})[1]
-    except Invalid:
+        return rest_renderer.parse_call_body({"parameters": {}, "context": said})[1]
+    except InvalidInput:
         return None
 
 
 @pytest.mark.parametrize("name", CONTEXT_FIELDS)
 def test_each_field_has_one_limit(name: str) -> None:
     fits, over = {name: "x" * CONTEXT_FIELDS[name]}, {name: "x" * (CONTEXT_FIELDS[name] + 1)}
-    assert over_mcp(fits) == over_rest(fits) == edge.circumstances(fits)
+    assert over_mcp(fits) == over_rest(fits) == rest_renderer.build_call_context(fits)
     assert over_mcp(over) is over_rest(over) is None
 
 
@@ -42,5 +41,7 @@ def test_what_is_no_such_field_is_refused_at_both(odd: dict[str, Any]) -> None:
 def test_all_of_it_is_kept() -> None:
     said = {name: name for name in CONTEXT_FIELDS}
     assert (
-        over_mcp(said) == over_rest(said) == CallContext("conversation_id", "session_id", "task_id", "user_instruction")
+        over_mcp(said)
+        == over_rest(said)
+        == CallerContext("conversation_id", "session_id", "task_id", "user_instruction")
     )

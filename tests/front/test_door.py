@@ -9,10 +9,10 @@ import pytest
 from django.db import OperationalError
 from mcp_types import methods
 
-from common.errors import Conflict, Limited, RecordUnavailable
-from mcp.gateway import Outcome
-from mcp.listing import Listing
-from nhi.authentication import Unauthenticated
+from common.errors import Conflict, RateLimited, RecordUnavailable
+from mcp.gateway.pipeline import CallResult
+from mcp.gateway.tool_list import ToolListing
+from nhi.authorization.authentication import Unauthenticated
 from tests.front.asking import META, VERSION, body, message
 from tests.front.door import CALL, CALLER, TOKEN, Client, Gateway, ask
 
@@ -37,7 +37,7 @@ def test_the_gateway_is_told_who_asks_for_what_and_from_where() -> None:
     ask(gateway, message(meta={**META, "gatehouse/context": context}), x_request_id=REQUEST, path="/mcp/todo")
     [asked] = gateway.asked
     assert (asked.bearer, asked.server, asked.tool) == (TOKEN, "todo", "todo__create")
-    assert (asked.arguments, asked.door, asked.protocol_version) == ({"title": "milk"}, "mcp", VERSION)
+    assert (asked.arguments, asked.entry_point, asked.protocol_version) == ({"title": "milk"}, "mcp", VERSION)
     assert (asked.request_id, asked.source) == (UUID(REQUEST), "127.0.0.1")
     assert vars(asked.context) == {"thread_id": "c", "session_id": "s", "task_id": "t", "user_instruction": "u"}
     assert asked.on_progress is None
@@ -46,7 +46,7 @@ def test_the_gateway_is_told_who_asks_for_what_and_from_where() -> None:
 
 
 def test_a_tool_that_was_never_held_is_unknown_in_the_same_words() -> None:
-    gateway = Gateway(Outcome(CALL, "permission_denied", "not_granted", "secret words", held=False))
+    gateway = Gateway(CallResult(CALL, "permission_denied", "not_granted", "secret words", tool_is_visible=False))
     found = [ask(gateway, message(name=name)) for name in ("todo__create", "no__such")]
     assert [one.status for one in found] == [400, 400]
     assert found[0].answer["error"]["code"] == -32602
@@ -56,7 +56,7 @@ def test_a_tool_that_was_never_held_is_unknown_in_the_same_words() -> None:
 
 
 def test_a_refusal_of_what_is_held_is_a_result_with_its_reason() -> None:
-    found = ask(Gateway(Outcome(CALL, "permission_denied", "grant_expired", "The grant has ended.")))
+    found = ask(Gateway(CallResult(CALL, "permission_denied", "grant_expired", "The grant has ended.")))
     assert (found.status, found.header("x-call-id")) == (200, str(CALL))
     result = found.answer["result"]
     methods.validate_server_result("tools/call", VERSION, result)
@@ -67,7 +67,7 @@ def test_a_refusal_of_what_is_held_is_a_result_with_its_reason() -> None:
 
 def test_arguments_that_break_the_schema_are_named_to_the_model() -> None:
     broken = (("parameters.title", "5 is not a string."),)
-    found = ask(Gateway(Outcome(CALL, "error", "invalid_parameters", "The arguments do not fit.", fields=broken)))
+    found = ask(Gateway(CallResult(CALL, "error", "invalid_parameters", "The arguments do not fit.", fields=broken)))
     result = found.answer["result"]
     assert result["content"][0]["text"] == "The arguments do not fit.\nparameters.title: 5 is not a string."
     fields = [{"field": "parameters.title", "message": "5 is not a string."}]
@@ -76,14 +76,14 @@ def test_arguments_that_break_the_schema_are_named_to_the_model() -> None:
 
 @pytest.mark.parametrize("reason", ["breaker_open", "identity_suspended", "a reason of tomorrow"])
 def test_what_is_no_failure_of_a_call_that_was_made_is_a_refusal(reason: str) -> None:
-    found = ask(Gateway(Outcome(CALL, "error", reason, "No.")))
+    found = ask(Gateway(CallResult(CALL, "error", reason, "No.")))
     meta = found.answer["result"]["_meta"]
     assert meta["gatehouse/denied"]["reason"] == reason
     assert "gatehouse/failed" not in meta
 
 
 def test_a_limit_says_when_to_come_back() -> None:
-    told = Outcome(CALL, "rate_limited", "hourly_quota", "Enough.", retry_after=7, remaining=0, reset=7)
+    told = CallResult(CALL, "rate_limited", "hourly_quota", "Enough.", retry_after=7, remaining=0, reset=7)
     found = ask(Gateway(told))
     assert found.status == 200
     assert found.answer["result"]["_meta"]["gatehouse/denied"]["retry_after"] == 7
@@ -94,7 +94,7 @@ def test_a_limit_says_when_to_come_back() -> None:
 def test_a_call_that_waits_for_a_person_says_until_when() -> None:
     until = datetime(2026, 11, 18, 15, tzinfo=UTC)
     found = ask(
-        Gateway(Outcome(CALL, "pending_approval", "approval_required", "Somebody must agree.", expires_at=until))
+        Gateway(CallResult(CALL, "pending_approval", "approval_required", "Somebody must agree.", expires_at=until))
     )
     denied = found.answer["result"]["_meta"]["gatehouse/denied"]
     assert denied == {
@@ -103,9 +103,9 @@ def test_a_call_that_waits_for_a_person_says_until_when() -> None:
 
 
 def test_an_upstreams_own_error_is_relayed_and_ours_is_marked() -> None:
-    theirs = ask(Gateway(Outcome(CALL, "error", "upstream", result={"content": [], "isError": True, "x": 1})))
+    theirs = ask(Gateway(CallResult(CALL, "error", "upstream", result={"content": [], "isError": True, "x": 1})))
     assert theirs.answer["result"]["x"] == 1
-    ours = ask(Gateway(Outcome(CALL, "error", "timeout", "The server did not answer in time.")))
+    ours = ask(Gateway(CallResult(CALL, "error", "timeout", "The server did not answer in time.")))
     meta = ours.answer["result"]["_meta"]
     assert ours.answer["result"]["isError"] is True
     assert meta["gatehouse/failed"] == {"reason": "timeout", "call_id": str(CALL)}
@@ -113,12 +113,12 @@ def test_an_upstreams_own_error_is_relayed_and_ours_is_marked() -> None:
 
 
 def test_a_refused_call_never_shows_a_result() -> None:
-    found = ask(Gateway(Outcome(CALL, "permission_denied", "revoked", "No.", result={"content": ["secret"]})))
+    found = ask(Gateway(CallResult(CALL, "permission_denied", "revoked", "No.", result={"content": ["secret"]})))
     assert b"secret" not in found.body
 
 
 def test_a_token_that_does_not_hold_is_401() -> None:
-    called = ask(Gateway(Outcome(None, "unauthenticated", "credential_revoked", "It was revoked.")))
+    called = ask(Gateway(CallResult(None, "unauthenticated", "credential_revoked", "It was revoked.")))
     listed = ask(Gateway(listing=Unauthenticated("credential_revoked", "It was revoked.")), message("tools/list"))
     for found in (called, listed):
         assert found.status == 401
@@ -129,14 +129,14 @@ def test_a_token_that_does_not_hold_is_401() -> None:
         )  # fmt: skip
 
 
-class Full(Limited):
+class Full(RateLimited):
     code = "queue_full"
 
 
 FAILURES: dict[str, tuple[Exception, int, str]] = {
     "no record": (RecordUnavailable(), 503, "record_unavailable"),
     "no database": (OperationalError("connection to 10.0.0.5 refused"), 503, "database_unavailable"),
-    "too many at once": (Limited("Busy.", retry_after=2), 429, "limited"),
+    "too many at once": (RateLimited("Busy.", retry_after=2), 429, "limited"),
     "too many waiting": (Full("Busy.", retry_after=2), 503, "queue_full"),
     "a refusal nobody thought of": (Conflict("secret"), 500, "unexpected"),
     "a mistake of ours": (KeyError("secret"), 500, "unexpected"),
@@ -150,7 +150,7 @@ def test_what_fails_here_fails_closed(method: str, error: Exception, status: int
     assert found.status == status
     assert (found.answer["id"], found.answer["error"]["code"]) == (1, -32603)
     assert found.answer["error"]["data"] == {"reason": reason}
-    assert found.header("retry-after") == ("2" if isinstance(error, Limited) else None)
+    assert found.header("retry-after") == ("2" if isinstance(error, RateLimited) else None)
     assert b"secret" not in found.body
     assert b"10.0.0.5" not in found.body
 
@@ -187,7 +187,7 @@ def tools(count: int) -> list[dict[str, Any]]:
 
 
 def test_pages_of_tools_follow_each_other() -> None:
-    gateway, seen, cursor = Gateway(listing=Listing(CALLER, tools(250))), [], {}
+    gateway, seen, cursor = Gateway(listing=ToolListing(CALLER, tools(250))), [], {}
     for _ in range(3):
         result = ask(gateway, message("tools/list", **cursor)).answer["result"]
         methods.validate_server_result("tools/list", VERSION, result)
@@ -198,9 +198,9 @@ def test_pages_of_tools_follow_each_other() -> None:
 
 
 def test_a_cursor_is_refused_to_another_caller_and_at_another_endpoint() -> None:
-    mine = Gateway(listing=Listing(CALLER, tools(101)))
+    mine = Gateway(listing=ToolListing(CALLER, tools(101)))
     cursor = ask(mine, message("tools/list")).answer["result"]["nextCursor"]
-    theirs = Gateway(listing=Listing(UUID(int=CALLER.int + 1), tools(101)))
+    theirs = Gateway(listing=ToolListing(UUID(int=CALLER.int + 1), tools(101)))
     for found in (
         ask(theirs, message("tools/list", cursor=cursor)),
         ask(mine, message("tools/list", cursor=cursor), path="/mcp/todo"),

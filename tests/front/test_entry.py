@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from mcp import asgi
-from mcp.front import endpoints
-from mcp.front.modern import LARGEST
+from mcp.protocol import endpoints
+from mcp.server import application
+from mcp.server.request_parser import MAX_BODY_BYTES
 from tests.front.asking import body, headers, message
 from tests.front.door import TOKEN, WAIT, Client, Gateway, ask
 
@@ -81,7 +81,7 @@ ORIGINS = {
 @pytest.mark.parametrize(("url", "origin"), ORIGINS.items())
 def test_the_origin_is_that_of_the_public_url(settings: Any, url: str, origin: str) -> None:
     settings.PUBLIC_URL = url
-    assert asgi.house().origin == origin
+    assert application.endpoint_settings().origin == origin
 
 
 ENDPOINTS = {
@@ -101,7 +101,7 @@ ENDPOINTS = {
 
 @pytest.mark.parametrize(("path", "server"), ENDPOINTS.items())
 def test_paths_of_the_rest_api_stay_its_own(path: str, server: str | None) -> None:
-    assert endpoints.server_of(path) == server
+    assert endpoints.find_server_name(path) == server
 
 
 def test_a_body_in_many_parts_is_one_body() -> None:
@@ -114,7 +114,7 @@ def test_a_body_in_many_parts_is_one_body() -> None:
     assert len(gateway.asked) == 1
 
 
-@pytest.mark.parametrize("parts", [[b" " * (LARGEST + 1)], [b" " * 1024 * 1024] * 5, [b" " * 1024 * 1024] * 40])
+@pytest.mark.parametrize("parts", [[b" " * (MAX_BODY_BYTES + 1)], [b" " * 1024 * 1024] * 5, [b" " * 1024 * 1024] * 40])
 def test_a_body_past_the_limit_is_refused_and_not_kept(parts: list[bytes]) -> None:
     async def once() -> Client:
         return await Client(gateway).post(parts=parts)
@@ -140,10 +140,10 @@ def test_a_body_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> 
         given = headers(message(), authorization=f"Bearer {TOKEN}")
         scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": given, "client": None}
         async with asyncio.timeout(WAIT):
-            await asgi.make_application(client.gateway)(scope, receive, send)
+            await application.make_application(client.gateway)(scope, receive, send)
         return client
 
-    monkeypatch.setattr("mcp.asgi.bodies.SECONDS", 0.02)
+    monkeypatch.setattr("mcp.server.body_reader.BODY_TIMEOUT_SECONDS", 0.02)
     found = asyncio.run(once())
     assert (found.status, found.header("connection")) == (408, "close")
 

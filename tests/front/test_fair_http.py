@@ -7,7 +7,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from common.fair_http import ONLY_READS, FairHttpProtocol
+from common.asgi.fair_protocol import SOLE_CALLER_READS, FairHttpProtocol
 
 pytestmark = [pytest.mark.capability("MCP-09")]
 
@@ -89,7 +89,7 @@ def test_another_caller_is_begun_before_the_rest_of_a_flood() -> None:
             stage.send("flood", f"a{number}")
         stage.send("other", "b")
         await stage.until(51)
-        assert stage.begun.index("b") <= ONLY_READS
+        assert stage.begun.index("b") <= SOLE_CALLER_READS
         assert [path for path in stage.begun if path != "b"] == [f"a{number}" for number in range(50)]
 
     stage(work)
@@ -97,10 +97,10 @@ def test_another_caller_is_begun_before_the_rest_of_a_flood() -> None:
 
 def test_one_caller_alone_is_read_in_every_round() -> None:
     async def work(stage: Stage) -> None:
-        for number in range(ONLY_READS):
+        for number in range(SOLE_CALLER_READS):
             stage.send("alone", f"a{number}")
         await asyncio.sleep(0)
-        assert len(stage.begun) == ONLY_READS
+        assert len(stage.begun) == SOLE_CALLER_READS
 
     stage(work)
 

@@ -5,8 +5,8 @@ import shlex
 
 import pytest
 
-from mcp.front import admission, heads, modern
-from mcp.front.modern import Request
+from mcp.server import request_headers, request_parser
+from mcp.server.request_parser import McpRequest
 from tests.services.house import ROOT
 
 pytestmark = pytest.mark.capability("MCP-06")
@@ -18,16 +18,16 @@ def test_the_request_that_is_shown_is_read() -> None:
     assert found
     words = shlex.split(found[1].replace("\\\n", " "))
     pairs = [words[at + 1].split(": ", 1) for at, word in enumerate(words) if word == "-H"]
-    head = heads.read([(name.lower().encode(), value.encode()) for name, value in pairs])
-    assert admission.unfit(head) is None
-    asked = modern.read(head, words[words.index("-d") + 1].encode())
-    assert isinstance(asked, Request)
+    head = request_headers.read_headers([(name.lower().encode(), value.encode()) for name, value in pairs])
+    assert request_headers.check_content_headers(head) is None
+    asked = request_parser.parse_request(head, words[words.index("-d") + 1].encode())
+    assert isinstance(asked, McpRequest)
     assert (asked.name, asked.arguments) == ("todo__create_todo", {"title": "Buy milk"})
 
 
 def test_the_limits_are_those_that_hold() -> None:
-    for name, longest in modern.CONTEXT_FIELDS.items():
+    for name, longest in request_parser.CONTEXT_FIELDS.items():
         assert f"`{name}`" in PAGE
         assert f"at most {longest}" in PAGE
-    assert f"at most {modern.LARGEST // 2**20} MiB" in PAGE
-    assert all(f"`{method}`" in PAGE for method in modern.METHODS)
+    assert f"at most {request_parser.MAX_BODY_BYTES // 2**20} MiB" in PAGE
+    assert all(f"`{method}`" in PAGE for method in request_parser.METHODS)

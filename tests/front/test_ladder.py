@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from mcp_types import jsonrpc
 
-from mcp.front import heads, modern, refusals
-from mcp.front.modern import Notification, Request
-from mcp.front.refusals import Refusal
+from mcp.server import errors, request_headers, request_parser
+from mcp.server.errors import ErrorResponse
+from mcp.server.request_parser import McpNotification, McpRequest
 from tests.front.asking import META, VERSION, Headers, body, headers, message
 
 pytestmark = pytest.mark.capability("MCP-06")
@@ -17,13 +17,17 @@ CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 CALL = message()
 
 
-def read(of: Any, given: Headers | None = None, raw: bytes | None = None) -> Request | Refusal | Notification:
-    return modern.read(heads.read(headers(of) if given is None else given), body(of) if raw is None else raw)
+def read(
+    of: Any, given: Headers | None = None, raw: bytes | None = None
+) -> McpRequest | ErrorResponse | McpNotification:
+    return request_parser.parse_request(
+        request_headers.read_headers(headers(of) if given is None else given), body(of) if raw is None else raw
+    )
 
 
-def refused(of: Any, given: Headers | None = None, raw: bytes | None = None) -> Refusal:
+def refused(of: Any, given: Headers | None = None, raw: bytes | None = None) -> ErrorResponse:
     found = read(of, given, raw)
-    assert isinstance(found, Refusal), found
+    assert isinstance(found, ErrorResponse), found
     return found
 
 
@@ -32,35 +36,35 @@ def without(*keys: str) -> dict[str, Any]:
 
 
 def test_the_codes_are_those_of_the_protocol() -> None:
-    assert (refusals.PARSE_ERROR, refusals.INVALID_REQUEST) == (jsonrpc.PARSE_ERROR, jsonrpc.INVALID_REQUEST)
-    assert (refusals.METHOD_NOT_FOUND, refusals.INVALID_PARAMS) == (jsonrpc.METHOD_NOT_FOUND, jsonrpc.INVALID_PARAMS)
-    assert (refusals.HEADER_MISMATCH, refusals.INTERNAL_ERROR) == (jsonrpc.HEADER_MISMATCH, jsonrpc.INTERNAL_ERROR)
-    assert refusals.UNSUPPORTED_VERSION == jsonrpc.UNSUPPORTED_PROTOCOL_VERSION
+    assert (errors.PARSE_ERROR, errors.INVALID_REQUEST) == (jsonrpc.PARSE_ERROR, jsonrpc.INVALID_REQUEST)
+    assert (errors.METHOD_NOT_FOUND, errors.INVALID_PARAMS) == (jsonrpc.METHOD_NOT_FOUND, jsonrpc.INVALID_PARAMS)
+    assert (errors.HEADER_MISMATCH, errors.INTERNAL_ERROR) == (jsonrpc.HEADER_MISMATCH, jsonrpc.INTERNAL_ERROR)
+    assert errors.UNSUPPORTED_VERSION == jsonrpc.UNSUPPORTED_PROTOCOL_VERSION
 
 
 def test_a_call_is_read_whole() -> None:
     asked = message(meta={**META, "progressToken": 7, "gatehouse/context": {"session_id": "s"}})
-    assert read(asked) == Request(
+    assert read(asked) == McpRequest(
         1, "tools/call", VERSION, "todo__create", {"title": "milk"}, None, 7, {"session_id": "s"}
     )
 
 
 def test_client_info_is_no_condition() -> None:
-    assert isinstance(read(message(meta=without("io.modelcontextprotocol/clientInfo"))), Request)
+    assert isinstance(read(message(meta=without("io.modelcontextprotocol/clientInfo"))), McpRequest)
 
 
 def test_arguments_may_be_left_out() -> None:
     asked = message()
     del asked["params"]["arguments"]
     found = read(asked)
-    assert isinstance(found, Request)
+    assert isinstance(found, McpRequest)
     assert found.arguments == {}
 
 
 @pytest.mark.parametrize("given", [0, -1, 2**63 - 1, "", "a", "1"])
 def test_an_id_is_given_back_as_it_came(given: Any) -> None:
     found = read(message(id=given))
-    assert isinstance(found, Request)
+    assert isinstance(found, McpRequest)
     assert (found.id, type(found.id)) == (given, type(given))
 
 
@@ -118,7 +122,7 @@ def test_what_is_no_single_request_is_refused_without_an_id(sent: Any) -> None:
 @pytest.mark.parametrize("method", ["notifications/cancelled", "notifications/initialized", "anything"])
 def test_a_notification_is_taken_and_dropped(method: str) -> None:
     sent = {"jsonrpc": "2.0", "method": method, "params": {"requestId": 1}}
-    assert isinstance(read(CALL, raw=body(sent)), Notification)
+    assert isinstance(read(CALL, raw=body(sent)), McpNotification)
 
 
 def test_a_notification_of_another_version_is_told_which_are_spoken() -> None:
@@ -189,16 +193,16 @@ READ_ALIKE = {
 
 @pytest.mark.parametrize("changed", READ_ALIKE.values(), ids=READ_ALIKE)
 def test_header_values_are_decoded_and_trimmed_first(changed: dict[str, str | None]) -> None:
-    assert isinstance(read(CALL, headers(CALL, **changed)), Request)
+    assert isinstance(read(CALL, headers(CALL, **changed)), McpRequest)
 
 
 def test_header_names_are_read_in_any_case() -> None:
-    assert isinstance(read(CALL, [(name.upper(), value) for name, value in headers(CALL)]), Request)
+    assert isinstance(read(CALL, [(name.upper(), value) for name, value in headers(CALL)]), McpRequest)
 
 
 def test_a_name_beyond_ascii_comes_in_base64() -> None:
     asked = message(name="größe")
-    assert isinstance(read(asked, headers(asked, mcp_name="=?base64?Z3LDtsOfZQ==?=")), Request)
+    assert isinstance(read(asked, headers(asked, mcp_name="=?base64?Z3LDtsOfZQ==?=")), McpRequest)
     # The bare bytes, read as Latin-1 by us and as UTF-8 by somebody else, are no way to spell it.
     assert refused(asked, headers(asked, mcp_name="größe".encode().decode("latin-1"))).code == -32020
 
@@ -206,12 +210,12 @@ def test_a_name_beyond_ascii_comes_in_base64() -> None:
 def test_an_encoded_name_that_looks_encoded_is_one_level_deep() -> None:
     asked = message(name="=?base64?YQ==?=")
     assert refused(asked).code == -32020
-    assert isinstance(read(asked, headers(asked, mcp_name="=?base64?PT9iYXNlNjQ/WVE9PT89?=")), Request)
+    assert isinstance(read(asked, headers(asked, mcp_name="=?base64?PT9iYXNlNjQ/WVE9PT89?=")), McpRequest)
 
 
 @pytest.mark.parametrize("broken", ["=?base64?!?=", "=?base64?YQ?=", "=?base64?YR==?=", "=?base64?/w==?="])
 def test_a_broken_wrapping_equals_nothing(broken: str) -> None:
-    assert heads.decoded(broken) is None
+    assert request_headers.decode_value(broken) is None
 
 
 @pytest.mark.parametrize("version", ["2099-01-01", "", "2025-11-25", "next"])
@@ -290,15 +294,15 @@ def test_malformed_parameters_are_refused(changed: dict[str, Any]) -> None:
 
 def test_a_cursor_is_a_string_even_an_empty_one() -> None:
     found = read(message("tools/list", cursor=""))
-    assert isinstance(found, Request)
+    assert isinstance(found, McpRequest)
     assert found.cursor == ""
     assert refused(message("tools/list", cursor=5)).code == -32602
 
 
 def test_the_largest_body_is_read_and_a_byte_more_is_not() -> None:
     asked = message(arguments={"text": ""})
-    asked["params"]["arguments"]["text"] = "x" * (modern.LARGEST - len(body(asked)))
-    assert isinstance(read(asked), Request)
+    asked["params"]["arguments"]["text"] = "x" * (request_parser.MAX_BODY_BYTES - len(body(asked)))
+    assert isinstance(read(asked), McpRequest)
     found = refused(asked, raw=body(asked) + b" ")
     assert found.status == 413
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from mcp.gateway import Outcome
+from mcp.gateway.pipeline import CallResult
 from tests.front.asking import META, message
 from tests.front.door import CALL, Gateway, ask
 
 pytestmark = pytest.mark.capability("MCP-06")
 SAID = "The tool needs sampling."
-NEEDY = Outcome(CALL, "error", "invalid_parameters", SAID, required=("sampling",))
+NEEDY = CallResult(CALL, "error", "invalid_parameters", SAID, required_capabilities=("sampling",))
 
 
 def test_a_client_that_left_them_out_is_told_which() -> None:

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from nhi import tokens
+from nhi.credentials import tokens
 from tests.front.asking import body, headers, message
 from tests.services.house import House
 
@@ -30,7 +30,7 @@ def ask(house: House, path: str, raw: bytes, told: dict[str, str], *, method: st
 
 
 def test_requests_and_calls_are_counted(running_house: House) -> None:
-    house, token = running_house, tokens.make("agt").token
+    house, token = running_house, tokens.make_credential_token("agt").token
     before = numbers(house)
     asked = message(name="todo__create", arguments={})
     told = {name.decode(): value.decode() for name, value in headers(asked, authorization=f"Bearer {token}")}

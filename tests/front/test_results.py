@@ -8,14 +8,14 @@ import pytest
 from mcp_types import methods
 
 from common import crypto
-from mcp.front import results
-from mcp.front.cursors import SECONDS, Cursors
-from mcp.front.progress import MOST_A_SECOND, Progress
+from common.api.signed_cursors import CURSOR_LIFETIME_SECONDS, SignedCursors
+from mcp.server import results
+from mcp.server.results import MAX_NOTIFICATIONS_PER_SECOND, ProgressNotificationBuilder
 
 pytestmark = pytest.mark.capability("MCP-06")
 INFO = {"name": "gatehouse", "version": "0.1.0"}
 SIGN = partial(crypto.sign, "a-test")
-MINE = Cursors(SIGN, "caller", "")
+MINE = SignedCursors(SIGN, "caller", "")
 NOW = 1_800_000_000.0
 CALL = "018f0000-0000-7000-8000-000000000000"
 
@@ -25,19 +25,19 @@ def tools(count: int) -> list[dict[str, Any]]:
 
 
 def valid(method: str, result: dict[str, Any]) -> None:
-    methods.validate_server_result(method, "2026-07-28", json.loads(results.encode(result)))
+    methods.validate_server_result(method, "2026-07-28", json.loads(results.encode_message(result)))
     assert result["resultType"] == "complete"
     assert result["_meta"]["io.modelcontextprotocol/serverInfo"] == INFO
 
 
-def page(listed: list[dict[str, Any]], after: str = "", cursors: Cursors = MINE) -> dict[str, Any]:
-    found = results.tools_page(listed, cursors, after=after, now=NOW, info=INFO)
+def page(listed: list[dict[str, Any]], after: str = "", cursors: SignedCursors = MINE) -> dict[str, Any]:
+    found = results.build_tools_page(listed, cursors, after=after, now=NOW, info=INFO)
     valid("tools/list", found)
     return found
 
 
 def test_discovery_says_what_works_and_is_kept_by_nobody() -> None:
-    found = results.discovered(INFO)
+    found = results.build_discovery_result(INFO)
     valid("server/discover", found)
     assert found["supportedVersions"] == ["2026-07-28"]
     assert found["capabilities"] == {"tools": {}}
@@ -47,13 +47,13 @@ def test_discovery_says_what_works_and_is_kept_by_nobody() -> None:
 @pytest.mark.parametrize("count", [0, 1, 99, 100, 101, 250])
 def test_pages_hold_every_tool_once_in_order(count: int) -> None:
     listed, seen, after = tools(count), [], ""
-    for _ in range(count // results.PAGE + 2):
+    for _ in range(count // results.PAGE_SIZE + 2):
         found = page(listed, after)
         assert (found["ttlMs"], found["cacheScope"]) == (0, "private")
         seen += [tool["name"] for tool in found["tools"]]
         if "nextCursor" not in found:
             break
-        after = MINE.read(found["nextCursor"], now=NOW) or "?"
+        after = MINE.decode_cursor(found["nextCursor"], now=NOW) or "?"
     assert seen == [tool["name"] for tool in listed]
 
 
@@ -61,7 +61,7 @@ def test_pages_follow_each_other_in_whatever_order_the_tools_come() -> None:
     names = [f"{server}__{tool}" for server in ("a", "a-b", "a1") for tool in ("Z", "_", "b", *map(str, range(60)))]
     listed = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
     first = page(listed)
-    second = page(listed[::-1], MINE.read(first["nextCursor"], now=NOW) or "?")
+    second = page(listed[::-1], MINE.decode_cursor(first["nextCursor"], now=NOW) or "?")
     assert [tool["name"] for tool in first["tools"] + second["tools"]] == sorted(names)
 
 
@@ -71,24 +71,24 @@ def test_a_page_begins_behind_a_tool_that_is_gone() -> None:
 
 
 def test_a_cursor_is_for_one_caller_one_endpoint_and_an_hour() -> None:
-    cursor = MINE.after("t0099", now=NOW)
-    assert MINE.read(cursor, now=NOW + SECONDS - 1) == "t0099"
-    assert MINE.read(cursor, now=NOW + SECONDS + 1) is None
-    assert Cursors(SIGN, "another", "").read(cursor, now=NOW) is None
-    assert Cursors(SIGN, "caller", "todo").read(cursor, now=NOW) is None
-    assert Cursors(partial(crypto.sign, "another"), "caller", "").read(cursor, now=NOW) is None
+    cursor = MINE.encode_cursor("t0099", now=NOW)
+    assert MINE.decode_cursor(cursor, now=NOW + CURSOR_LIFETIME_SECONDS - 1) == "t0099"
+    assert MINE.decode_cursor(cursor, now=NOW + CURSOR_LIFETIME_SECONDS + 1) is None
+    assert SignedCursors(SIGN, "another", "").decode_cursor(cursor, now=NOW) is None
+    assert SignedCursors(SIGN, "caller", "todo").decode_cursor(cursor, now=NOW) is None
+    assert SignedCursors(partial(crypto.sign, "another"), "caller", "").decode_cursor(cursor, now=NOW) is None
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "!", "ä", "AAAA", "A" * 5000, "=" * 9, "A" * 40])
 def test_a_cursor_that_is_not_ours_is_none(cursor: str) -> None:
-    assert MINE.read(cursor, now=NOW) is None
+    assert MINE.decode_cursor(cursor, now=NOW) is None
 
 
 def test_a_changed_cursor_is_none() -> None:
-    cursor = MINE.after("t0099", now=NOW)
+    cursor = MINE.encode_cursor("t0099", now=NOW)
     for at in range(len(cursor)):
         other = cursor[:at] + ("A" if cursor[at] != "A" else "B") + cursor[at + 1 :]
-        assert MINE.read(other, now=NOW) in {None} | ({"t0099"} if at == len(cursor) - 1 else set())
+        assert MINE.decode_cursor(other, now=NOW) in {None} | ({"t0099"} if at == len(cursor) - 1 else set())
 
 
 def test_a_result_is_relayed_whole() -> None:
@@ -99,7 +99,7 @@ def test_a_result_is_relayed_whole() -> None:
         "x-unknown": {"kept": True},
         "_meta": {"theirs": 1, "gatehouse/denied": {"reason": "forged"}, "gatehouse/call_id": "forged"},
     }
-    found = results.tool_result(given, call_id=CALL, info=INFO)
+    found = results.build_tool_result(given, call_id=CALL, info=INFO)
     assert {key: found[key] for key in ("content", "structuredContent", "isError", "x-unknown")} == {
         key: given[key] for key in ("content", "structuredContent", "isError", "x-unknown")
     }
@@ -113,14 +113,20 @@ def test_a_result_is_relayed_whole() -> None:
 
 @pytest.mark.parametrize("given", [{}, {"content": None}, {"content": "milk", "_meta": []}])
 def test_a_result_without_content_gets_an_empty_one(given: dict[str, Any]) -> None:
-    found = results.tool_result(given, call_id=CALL, info=INFO)
+    found = results.build_tool_result(given, call_id=CALL, info=INFO)
     valid("tools/call", found)
     assert found["content"] == []
 
 
 def test_a_refusal_is_a_result_with_a_reason() -> None:
-    found = results.refused_call(
-        "Too many calls.", mark=results.DENIED, info=INFO, call_id=CALL, reason="rate", retry_after=3, expires_at=None
+    found = results.build_refusal_result(
+        "Too many calls.",
+        mark=results.DENIED_KEY,
+        info=INFO,
+        call_id=CALL,
+        reason="rate",
+        retry_after=3,
+        expires_at=None,
     )
     valid("tools/call", found)
     assert found["isError"] is True
@@ -130,13 +136,13 @@ def test_a_refusal_is_a_result_with_a_reason() -> None:
 
 @pytest.mark.parametrize("value", [2**70, "\ud800", {"deep": [2**64]}])
 def test_whatever_an_upstream_sends_is_written_as_json(value: Any) -> None:
-    raw = results.encode(results.envelope(1, {"content": [], "structuredContent": value}))
+    raw = results.encode_message(results.wrap_result(1, {"content": [], "structuredContent": value}))
     assert json.loads(raw)["result"]["structuredContent"] == value
     assert b"\n" not in raw
 
 
 def test_an_event_is_one_line_of_data() -> None:
-    raw = results.event(results.encode({"text": "two\nlines\r\u2028"}))
+    raw = results.encode_event(results.encode_message({"text": "two\nlines\r\u2028"}))
     assert raw.startswith(b"event: message\ndata: {")
     assert raw.endswith(b"}\n\n")
     assert raw.count(b"\n") == 3
@@ -165,7 +171,7 @@ def test_no_client_is_asked_to_repeat_arguments_in_headers() -> None:
 
 
 def test_progress_only_rises_and_carries_the_callers_token() -> None:
-    progress = Progress("mine")
+    progress = ProgressNotificationBuilder("mine")
     said = [
         {"progress": 1, "total": 3, "message": "one", "progressToken": "theirs"},
         {"progress": 1},
@@ -173,7 +179,7 @@ def test_progress_only_rises_and_carries_the_callers_token() -> None:
     ]
     said += [{"progress": None}, {"progress": True}, {"progress": float("nan")}, {"progress": float("inf")}, {}]
     said += [{"progress": 10**400}, {"progress": 2.5, "total": "x", "message": 5}]
-    sent = [one for one in (progress.next(word, now=NOW) for word in said) if one is not None]
+    sent = [one for one in (progress.build_notification(word, now=NOW) for word in said) if one is not None]
     assert [one["params"] for one in sent] == [
         {"progressToken": "mine", "progress": 1, "total": 3, "message": "one"},
         {"progressToken": "mine", "progress": 2.5},
@@ -182,7 +188,7 @@ def test_progress_only_rises_and_carries_the_callers_token() -> None:
 
 
 def test_progress_is_not_more_than_a_client_can_use() -> None:
-    progress = Progress(1)
-    sent = [progress.next({"progress": number}, now=NOW) for number in range(1, 1000)]
-    assert sum(one is not None for one in sent) == MOST_A_SECOND
-    assert progress.next({"progress": 2000}, now=NOW + 1) is not None
+    progress = ProgressNotificationBuilder(1)
+    sent = [progress.build_notification({"progress": number}, now=NOW) for number in range(1, 1000)]
+    assert sum(one is not None for one in sent) == MAX_NOTIFICATIONS_PER_SECOND
+    assert progress.build_notification({"progress": 2000}, now=NOW + 1) is not None

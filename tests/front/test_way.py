@@ -9,15 +9,19 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from common.canonical import encode
-from mcp import gateway, stopping
+from common.canonical_json import encode
 from mcp.choices import Connection, DefinitionState, Transport
+from mcp.gateway import pipeline
+from mcp.gateway.batch import active_calls
 from mcp.models import Server, Tool, ToolDefinition
 from mcp.models.calls import Call
-from nhi import credentials, grants, lifecycle, oauth
+from nhi.access import grants
 from nhi.actors import SYSTEM
+from nhi.authorization import oauth
+from nhi.credentials import credentials
+from nhi.identities import lifecycle
 from nhi.models import Identity
-from nhi.models.record import InvocationLog
+from nhi.models.audit import InvocationLog
 from tests.front.served import DEADLINE, served
 from tests.nhi import cast
 from tests.services.peers import PeerServer, sdk_client, sdk_server
@@ -40,7 +44,7 @@ def peer(tmp_path: Path, settings: Any) -> Iterator[PeerServer]:
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    with served(gateway) as found:
+    with served(pipeline) as found:
         yield found
 
 
@@ -159,7 +163,7 @@ def test_suspending_the_agent_ends_its_call_and_tells_it_why(bot: Identity, peer
     denied = ended["result"]["_meta"]["gatehouse/denied"]
     row = InvocationLog.objects.get(pk=denied["call_id"])
     assert (denied["reason"], row.status) == (row.reason, "error")
-    assert denied["reason"] == stopping.REASON
+    assert denied["reason"] == active_calls.STOP_REASON
     assert not Call.objects.exists()
 
 

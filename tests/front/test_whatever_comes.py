@@ -10,15 +10,17 @@ from hypothesis import example, given
 from hypothesis import strategies as some
 from mcp_types import jsonrpc
 
-from mcp.front import admission, heads, modern
-from mcp.front.admission import House
-from mcp.front.modern import Notification, Request
-from mcp.front.refusals import Refusal
+from mcp.server import request_headers, request_parser
+from mcp.server.errors import ErrorResponse
+from mcp.server.request_headers import EndpointSettings
+from mcp.server.request_parser import McpNotification, McpRequest
 from tests.front.asking import META, NAMED, VERSION, headers, message
 
 pytestmark = pytest.mark.capability("MCP-06")
-FRONT = Path(modern.__file__).parent
-HOUSE = House("https://gate.example.org", bool, "https://gate.example.org/x")
+SERVER = Path(request_parser.__file__).parent
+#: What reads requests and builds answers; the other modules of the package connect it to Django and to sockets.
+PURE_MODULES = ("errors", "request_headers", "request_parser", "results")
+HOUSE = EndpointSettings("https://gate.example.org", bool, "https://gate.example.org/x")
 
 SCALARS = some.none() | some.booleans() | some.integers() | some.floats() | some.text(max_size=20)
 VALUES = some.recursive(
@@ -26,7 +28,7 @@ VALUES = some.recursive(
     lambda inner: some.lists(inner, max_size=3) | some.dictionaries(some.text(max_size=9), inner, max_size=3),
     max_leaves=9,
 )
-METHODS = some.sampled_from([*modern.METHODS, *NAMED, "initialize", "ping"]) | some.text(max_size=9)
+METHODS = some.sampled_from([*request_parser.METHODS, *NAMED, "initialize", "ping"]) | some.text(max_size=9)
 KEYS = [*META, "progressToken", "gatehouse/context"]
 META_VALUES = some.just(META) | some.dictionaries(some.sampled_from(KEYS), VALUES | some.just(VERSION)) | VALUES
 PARAMS = some.fixed_dictionaries(
@@ -35,18 +37,18 @@ PARAMS = some.fixed_dictionaries(
 MESSAGES = some.fixed_dictionaries(
     {}, optional={"jsonrpc": some.just("2.0") | VALUES, "id": VALUES, "method": METHODS, "params": PARAMS | VALUES}
 )
-NAMES = some.sampled_from([name.encode() for name in heads.KNOWN.values()])
+NAMES = some.sampled_from([name.encode() for name in request_headers.KNOWN_HEADERS.values()])
 HEADERS = some.lists(some.tuples(NAMES, some.binary(max_size=30)), max_size=8)
 
 
-def sound(found: Request | Refusal | Notification, sent: Any = None) -> None:
-    if isinstance(found, Refusal):
+def sound(found: McpRequest | ErrorResponse | McpNotification, sent: Any = None) -> None:
+    if isinstance(found, ErrorResponse):
         assert 400 <= found.status < 500
         jsonrpc.JSONRPCError.model_validate(json.loads(json.dumps(found.envelope)))
-    elif isinstance(found, Request):
+    elif isinstance(found, McpRequest):
         assert isinstance(sent, dict)
         assert (found.id, found.method) == (sent["id"], sent["method"])
-        assert found.method in modern.METHODS
+        assert found.method in request_parser.METHODS
         assert found.version == VERSION
         if found.method == "tools/call":
             assert found.name == sent["params"]["name"]
@@ -56,7 +58,7 @@ def sound(found: Request | Refusal | Notification, sent: Any = None) -> None:
 @given(some.binary(max_size=200), HEADERS)
 @example(b"\x80", [])
 def test_bytes(raw: bytes, given_headers: list[tuple[bytes, bytes]]) -> None:
-    sound(modern.read(heads.read(given_headers), raw))
+    sound(request_parser.parse_request(request_headers.read_headers(given_headers), raw))
 
 
 @given(MESSAGES)
@@ -71,32 +73,38 @@ def test_messages_with_the_headers_that_belong_to_them(sent: dict[str, Any]) -> 
         for name, value in pairs.items()
         if isinstance(value, str) and value.isprintable()
     ]
-    sound(modern.read(heads.read(given_headers), json.dumps(sent).encode()), sent)
+    sound(request_parser.parse_request(request_headers.read_headers(given_headers), json.dumps(sent).encode()), sent)
 
 
 @given(HEADERS)
 def test_headers_alone(given_headers: list[tuple[bytes, bytes]]) -> None:
-    head = heads.read(given_headers)
-    for found in (admission.refused("POST", head, HOUSE), admission.unfit(head), admission.bearer(head, HOUSE)):
-        assert found is None or isinstance(found, str | Refusal)
+    head = request_headers.read_headers(given_headers)
+    for found in (
+        request_headers.check_request("POST", head, HOUSE),
+        request_headers.check_content_headers(head),
+        request_headers.read_bearer(head, HOUSE),
+    ):
+        assert found is None or isinstance(found, str | ErrorResponse)
 
 
 @given(HEADERS)
 def test_a_right_message_passes_only_with_headers_that_say_the_same(extra: list[tuple[bytes, bytes]]) -> None:
     right = message()
-    found = modern.read(heads.read([*headers(right), *extra]), json.dumps(right).encode())
-    doubled = {name for name, _ in extra} & {name.encode() for name in heads.ROUTING}
-    assert isinstance(found, Refusal) == bool(doubled)
+    found = request_parser.parse_request(
+        request_headers.read_headers([*headers(right), *extra]), json.dumps(right).encode()
+    )
+    doubled = {name for name, _ in extra} & {name.encode() for name in request_headers.ROUTING_HEADERS}
+    assert isinstance(found, ErrorResponse) == bool(doubled)
 
 
 def test_nothing_of_it_needs_django_or_a_socket() -> None:
-    allowed = {"common", "mcp.front", "orjson"}
-    for file in sorted(FRONT.glob("*.py")):
+    allowed = {"common", "mcp.server", *(f"mcp.server.{name}" for name in PURE_MODULES), "orjson"}
+    for file in (SERVER / f"{name}.py" for name in PURE_MODULES):
         for node in ast.walk(ast.parse(file.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             for name in names:
-                own = any(name == one or name.startswith(f"{one}.") for one in allowed)
+                own = name in allowed or name.startswith("common.")
                 assert own or name in PURE, f"{file.name} imports {name}"
 
 

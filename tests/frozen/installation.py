@@ -15,8 +15,8 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from common.errors import GatehouseError
 from config import metrics
 from config.celery import app as celery
-from nhi.reasons import REASONS
-from nhi.record.catalogue import EVENTS
+from nhi.audit.event_catalogue import EVENTS
+from nhi.decisions.reasons import REASONS
 from tests.frozen.source import APPS, ROOT
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from common import keys
+from common import installation_keys
 from tests.frozen import installation, source
 
 pytestmark = [pytest.mark.capability("OPS-05"), pytest.mark.django_db]
@@ -62,4 +62,4 @@ def test_dataclasses_that_are_stored_or_sent_keep_their_fields(fields: str) -> N
 def test_a_label_is_used_and_makes_the_same_key(label: str, key: str) -> None:
     constants = (node for tree in source.trees() for node in ast.walk(tree) if isinstance(node, ast.Constant))
     assert any(node.value == label for node in constants)
-    assert keys.derive("frozen", label).hex() == key
+    assert installation_keys.derive("frozen", label).hex() == key

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from common import asgi
+from common.asgi import bodies as asgi
 from common.ids import uuid7
-from mcp.asgi import bodies
+from mcp.server import body_reader
 
 pytestmark = pytest.mark.capability("OPS-02")
 
@@ -30,13 +30,13 @@ async def served(first: dict[str, Any], *headers: tuple[bytes, bytes]) -> list[d
         raise AssertionError("A request without its body reaches nobody.")
 
     scope = {"type": "http", "method": "POST", "path": "/api/nhi/a2a/tasks", "headers": list(headers)}
-    await asgi.bounded(never, limit=1024)(scope, receive, send)
+    await asgi.limit_body(never, limit=1024)(scope, receive, send)
     return sent
 
 
 @pytest.mark.parametrize("part", [b"", b'{"target'])
 def test_a_body_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch, part: bytes) -> None:
-    monkeypatch.setattr(asgi, "BODY_SECONDS", 0.05)
+    monkeypatch.setattr(asgi, "BODY_TIMEOUT_SECONDS", 0.05)
     request_id = uuid7()
     named = (b"x-request-id", str(request_id).encode())
     start, body = asyncio.run(served({"type": "http.request", "body": part, "more_body": True}, named))
@@ -49,4 +49,4 @@ def test_a_body_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch, part
 
 
 def test_all_doors_wait_as_long() -> None:
-    assert asgi.BODY_SECONDS == bodies.SECONDS
+    assert asgi.BODY_TIMEOUT_SECONDS == body_reader.BODY_TIMEOUT_SECONDS

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.capability("OPS-03"), pytest.mark.both_databases]
 
 def everybody_is_heard_of() -> None:
     for kind in ProcessKind:
-        processes.seen(kind=kind)
+        processes.record_heartbeat(kind=kind)
 
 
 def failing(client: Client) -> dict[str, str]:
@@ -103,9 +103,9 @@ def test_nothing_but_reading_is_answered(client: Client) -> None:
 
 @pytest.mark.django_db
 def test_a_process_has_one_row_however_often_it_is_heard_of() -> None:
-    processes.seen(kind=ProcessKind.BEAT, host="there", pid=7)
+    processes.record_heartbeat(kind=ProcessKind.BEAT, host="there", pid=7)
     first = Process.objects.get()
-    processes.seen(kind=ProcessKind.BEAT, host="there", pid=7)
+    processes.record_heartbeat(kind=ProcessKind.BEAT, host="there", pid=7)
     again = Process.objects.get()
     assert (again.pk, again.started_at) == (first.pk, first.started_at)
     assert again.seen_at > first.seen_at
@@ -113,30 +113,30 @@ def test_a_process_has_one_row_however_often_it_is_heard_of() -> None:
 
 @pytest.mark.django_db
 def test_an_old_number_come_round_again_is_a_new_process() -> None:
-    processes.seen(kind=ProcessKind.BEAT, host="there", pid=7)
+    processes.record_heartbeat(kind=ProcessKind.BEAT, host="there", pid=7)
     long_ago = timezone.now() - timedelta(days=1)
     Process.objects.update(started_at=long_ago, seen_at=long_ago)
-    processes.seen(kind=ProcessKind.BEAT, host="there", pid=7)
+    processes.record_heartbeat(kind=ProcessKind.BEAT, host="there", pid=7)
     assert Process.objects.get().started_at > long_ago
 
 
 @pytest.mark.django_db
 def test_the_long_silent_and_the_dead_of_this_host_are_forgotten() -> None:
     for host, pid in (("there", 1), (processes.HOST, os.getpid()), (processes.HOST, 2**22 + 1)):
-        processes.seen(kind=ProcessKind.WEB, host=host, pid=pid)
-    assert processes.forget_dead() == 1
+        processes.record_heartbeat(kind=ProcessKind.WEB, host=host, pid=pid)
+    assert processes.remove_dead() == 1
     Process.objects.filter(host="there").update(seen_at=timezone.now() - processes.FORGET_AFTER * 2)
-    assert processes.forget(timezone.now()) == 1
+    assert processes.remove_silent(timezone.now()) == 1
     assert Process.objects.get().pid == os.getpid()
 
 
 @pytest.mark.parametrize("text", [None, "", "gen@host", "genx@host", "worker1@host", "gen1", "gen12345678901@host"])
 def test_an_odd_origin_names_nobody(text: str | None) -> None:
-    assert processes.origin(text) is None
+    assert processes.parse_origin(text) is None
 
 
 def test_an_origin_names_the_process_that_published() -> None:
-    assert processes.origin("gen42@there.example.org") == processes.Sender("there.example.org", 42)
+    assert processes.parse_origin("gen42@there.example.org") == processes.MessageSender("there.example.org", 42)
 
 
 @pytest.mark.parametrize(

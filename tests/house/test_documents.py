@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 from django.core.management import BaseCommand, get_commands, load_command_class
 
-from common.keys import Keys
+from common.installation_keys import InstallationKeys
 from config import environment
 from config.launcher import plan, uvicorn_server
 from tests.services.house import ROOT
@@ -73,7 +73,7 @@ def read_by_settings(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
     monkeypatch.setattr(environment, "text", noting)
     runpy.run_path(str(ROOT / "config" / "settings.py"))
-    return asked | {field.name.upper() for field in fields(Keys)}
+    return asked | {field.name.upper() for field in fields(InstallationKeys)}
 
 
 def read_elsewhere() -> set[str]:

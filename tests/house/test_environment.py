@@ -114,7 +114,7 @@ def test_an_odd_value_is_refused_by_name(
 def test_a_good_environment_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, environ: dict[str, str]) -> None:
     taken = settings(monkeypatch, tmp_path, environ)
     assert len(taken["SECRET_KEY"]) >= 32
-    assert taken["FIELD_KEYS"].first[1]
+    assert taken["FIELD_KEYS"].primary_key[1]
 
 
 def test_no_message_repeats_a_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from celery import Celery
 from kombu.exceptions import OperationalError
 from redis import Redis
 
-from common.context import Context, bound
+from common.context import RequestContext, bind_context
 from config.celery import EXCHANGE, app
 from config.launcher import broker
-from nhi.tasks import sweep, tick
+from nhi.celery_tasks import sweep, tick
 from tests.services import valkey
 from tests.services.house import House
 
@@ -34,7 +34,7 @@ def logged(house: House, worker: str) -> list[dict[str, object]]:
 @pytest.mark.parametrize("queue", ["control", "runs"])
 def test_the_request_id_arrives_in_the_task(running_house: House, queue: str) -> None:
     request_id = uuid4()
-    with bound(Context(request_id)), link(running_house) as connection:
+    with bind_context(RequestContext(request_id)), link(running_house) as connection:
         sweep.apply_async(connection=connection, queue=queue)
 
     def arrived() -> bool:

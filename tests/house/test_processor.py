@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from common import processor
-from common.processor import Processor, current, put
+from common.process import cpu_affinity
+from common.process.cpu_affinity import CpuPinner, get_current_cpu, pin_threads
 from tests.nhi.load.webs import running
 
 ALLOWED = os.sched_getaffinity(0)
@@ -25,7 +25,7 @@ pytestmark = [
 @pytest.fixture(autouse=True)
 def _let_go() -> Iterator[None]:
     yield
-    put(ALLOWED)
+    pin_threads(ALLOWED)
 
 
 def places(pid: int) -> list[set[int]]:
@@ -61,18 +61,18 @@ def test_threads_that_are_there_and_threads_to_come_go_along() -> None:
     with ThreadPoolExecutor(1) as there, ThreadPoolExecutor(1) as later:
         there.submit(threading.get_native_id).result()
         for one in sorted(ALLOWED):
-            put({one})
+            pin_threads({one})
             assert there.submit(os.sched_getaffinity, 0).result() == {one}
-            assert later.submit(current).result() == one
+            assert later.submit(get_current_cpu).result() == one
 
 
 def test_it_is_let_go_again_and_again_and_stays_where_it_was_put(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processor, "EVERY", 0.01)
+    monkeypatch.setattr(cpu_affinity, "PINNING_INTERVAL", 0.01)
     told: list[set[int]] = []
-    monkeypatch.setattr(processor, "put", lambda where: told.append(where) or put(where))
+    monkeypatch.setattr(cpu_affinity, "pin_threads", lambda where: told.append(where) or pin_threads(where))
 
     async def for_a_while() -> None:
-        keeping = asyncio.create_task(Processor().keep())
+        keeping = asyncio.create_task(CpuPinner().run())
         while len(told) < 6:
             await asyncio.sleep(0.01)
         keeping.cancel()
@@ -83,17 +83,17 @@ def test_it_is_let_go_again_and_again_and_stays_where_it_was_put(monkeypatch: py
 
 
 def test_one_that_may_not_go_where_it_began_is_left_to_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processor, "EVERY", 0.01)
+    monkeypatch.setattr(cpu_affinity, "PINNING_INTERVAL", 0.01)
     asked: list[set[int]] = []
 
     def refused(where: set[int]) -> None:
         asked.append(where)
         raise OSError(22, "Invalid argument")
 
-    monkeypatch.setattr(processor, "put", refused)
+    monkeypatch.setattr(cpu_affinity, "pin_threads", refused)
 
     async def for_a_while() -> None:
-        keeping = asyncio.create_task(Processor().keep())
+        keeping = asyncio.create_task(CpuPinner().run())
         while len(asked) < 3:
             await asyncio.sleep(0.01)
         assert not keeping.done()
@@ -104,16 +104,16 @@ def test_one_that_may_not_go_where_it_began_is_left_to_the_kernel(monkeypatch: p
 
 
 def test_it_goes_where_somebody_puts_it_meanwhile_and_stays_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processor, "EVERY", 0.01)
+    monkeypatch.setattr(cpu_affinity, "PINNING_INTERVAL", 0.01)
     told: list[set[int]] = []
-    monkeypatch.setattr(processor, "put", lambda where: told.append(where) or put(where))
+    monkeypatch.setattr(cpu_affinity, "pin_threads", lambda where: told.append(where) or pin_threads(where))
 
     async def for_a_while() -> set[int]:
-        keeping = asyncio.create_task(Processor().keep())
+        keeping = asyncio.create_task(CpuPinner().run())
         while len(told) < 2:
             await asyncio.sleep(0.005)
         other = ALLOWED - told[1]
-        put({min(other)})
+        pin_threads({min(other)})
         told.clear()
         await asyncio.sleep(0.1)
         keeping.cancel()

@@ -14,9 +14,9 @@ import grpc
 import pytest
 
 from a2a.grpc_door import heads
-from common.proxies import DEFAULT_NETWORKS, client_address
-from nhi import credentials
+from common.asgi.client_address import DEFAULT_TRUSTED_NETWORKS, find_client_address
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
 from nhi.models import RefusedAuthentication
 from tests.a2a.conftest import Stage, open_stage
 from tests.a2a.grpc.door import NEW, Client
@@ -70,7 +70,7 @@ def test_an_entry_counts_while_a_trusted_proxy_wrote_it(
     settings: Any, peer: str, header: str, proxies: int, source: str
 ) -> None:
     settings.TRUSTED_PROXY_NETWORKS = (ip_network("10.0.3.7"), ip_network("10.9.0.0/16"))
-    assert client_address(peer=peer, forwarded_for=header, proxies=proxies) == source
+    assert find_client_address(peer=peer, forwarded_for=header, proxy_count=proxies) == source
 
 
 @pytest.mark.parametrize("peer, is_believed", [
@@ -78,8 +78,8 @@ def test_an_entry_counts_while_a_trusted_proxy_wrote_it(
     ("fd00::7", True), (FAR, False), ("172.32.0.1", False), ("2001:db8::1", False), ("169.254.169.254", False),
 ])  # fmt: skip
 def test_by_default_loopback_and_private_addresses_are_believed(settings: Any, peer: str, is_believed: bool) -> None:
-    assert tuple(map(ip_network, DEFAULT_NETWORKS)) == settings.TRUSTED_PROXY_NETWORKS
-    assert (client_address(peer=peer, forwarded_for=CLAIMED, proxies=1) == CLAIMED) == is_believed
+    assert tuple(map(ip_network, DEFAULT_TRUSTED_NETWORKS)) == settings.TRUSTED_PROXY_NETWORKS
+    assert (find_client_address(peer=peer, forwarded_for=CLAIMED, proxy_count=1) == CLAIMED) == is_believed
 
 
 def http_doors(token: str) -> list[tuple[str, str, dict[str, str], str]]:
@@ -142,7 +142,7 @@ async def called(stage: Stage, token: str, claimed: str = CLAIMED) -> str:
     (1, 0, ["127.0.0.1"], "refused"),
     (1, 1, ["127.0.0.2"], "refused"),
     (0, 1, ["127.0.0.1"], "let in"),
-    (0, 1, list(DEFAULT_NETWORKS), "let in"),
+    (0, 1, list(DEFAULT_TRUSTED_NETWORKS), "let in"),
 ])  # fmt: skip
 def test_grpc_has_its_own_number(
     open_stage: Stage, settings: Any, web: int, own: int, networks: list[str], outcome: str

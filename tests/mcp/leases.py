@@ -3,7 +3,7 @@
 import pytest
 from django.db import connection
 
-from mcp.clerk.desk import desk
+from mcp.gateway.batch.worker import batch_worker
 from mcp.models import Call, CallSlot
 from nhi.models import InvocationLog
 from tests.mcp.peer import Peer
@@ -23,7 +23,7 @@ def rows() -> list[tuple[str, str]]:
 
 def nothing_is_left() -> bool:
     try:
-        return not (Call.objects.exists() or CallSlot.objects.exists() or desk.flights)
+        return not (Call.objects.exists() or CallSlot.objects.exists() or batch_worker.active_calls)
     finally:
         connection.close()
 

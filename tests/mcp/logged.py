@@ -5,8 +5,8 @@ from datetime import datetime
 from uuid import UUID, uuid5
 
 from common.ids import uuid7
+from nhi.audit import invocations
 from nhi.models import InvocationLog
-from nhi.record import invocations
 
 PLACE = UUID("01a1ef00-0000-7000-8000-000000000000")
 

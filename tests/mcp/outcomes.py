@@ -8,12 +8,15 @@ from typing import Any
 
 from aiohttp import web
 
-from common import clock
-from mcp import budgets, servers
+from common.db import clock
 from mcp.choices import BreakerState
+from mcp.limits import budgets
 from mcp.models import Breaker, Budget, CallSlot, Tool
-from nhi import grants, lifecycle, oauth
+from mcp.servers import lifecycle as servers
+from nhi.access import grants
 from nhi.actors import SYSTEM
+from nhi.authorization import oauth
+from nhi.identities import lifecycle
 from nhi.models import ToolPermission
 from tests.mcp.peer import Json
 from tests.mcp.scene import Scene, scene

@@ -1,14 +1,16 @@
 """A server that changes what it says of its tools, and the people who approve it."""
 
-from mcp import definitions, gateway, health
-from mcp.catalogue import Report
+from mcp.gateway import pipeline
 from mcp.models import Tool
+from mcp.servers import health
+from mcp.tools import definitions
+from mcp.tools.catalogue import RefreshReport
 from nhi.actors import Actor
 from tests.mcp.scene import Scene, run
 from tests.nhi import cast
 
 
-def refresh(made: Scene) -> Report:
+def refresh(made: Scene) -> RefreshReport:
     report = health.refresh(server=made.server)
     assert report is not None
     return report
@@ -34,5 +36,5 @@ def refused_as(made: Scene) -> str:
 
 
 def listed(made: Scene) -> list[str]:
-    found = run(gateway.list_tools(made.made["tokens"]["bot"]))
+    found = run(pipeline.list_tools(made.made["tokens"]["bot"]))
     return [tool["name"] for tool in found.tools]  # type: ignore[union-attr]  # it was listed

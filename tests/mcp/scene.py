@@ -11,8 +11,9 @@ from django.db import connection
 
 from common import egress
 from common.ids import uuid7
-from mcp import gateway, upstream
-from mcp.gateway import Ask, CallContext, Outcome
+from mcp.client import transports
+from mcp.gateway import pipeline
+from mcp.gateway.pipeline import CallerContext, CallResult, IncomingCall
 from mcp.models import Server, Tool
 from nhi.models import InvocationLog
 from tests.mcp import world
@@ -26,7 +27,7 @@ Json = dict[str, Any]
 class Scene:
     made: Json
     name: str = "peer"
-    context: CallContext = field(default_factory=CallContext)
+    context: CallerContext = field(default_factory=CallerContext)
 
     @property
     def server(self) -> Server:
@@ -37,16 +38,18 @@ class Scene:
             server__name=self.name, name=name
         )
 
-    def ask(self, tool: str = "echo", arguments: Json | None = None, *, agent: str = "bot", **more: Any) -> Ask:
+    def ask(
+        self, tool: str = "echo", arguments: Json | None = None, *, agent: str = "bot", **more: Any
+    ) -> IncomingCall:
         given = {"bearer": self.made["tokens"].get(agent, agent), "server": "", "source": "127.0.0.1", **more}
         name = tool if "__" in tool else f"{self.name}__{tool}"
-        return Ask(
+        return IncomingCall(
             tool=name, arguments=arguments or {}, request_id=given.pop("request_id", uuid7()), context=self.context,
             **given,
         )  # fmt: skip
 
-    def call(self, tool: str = "echo", arguments: Json | None = None, *, agent: str = "bot", **more: Any) -> Outcome:
-        return run(gateway.call_tool(self.ask(tool, arguments, agent=agent, **more)))
+    def call(self, tool: str = "echo", arguments: Json | None = None, *, agent: str = "bot", **more: Any) -> CallResult:
+        return run(pipeline.call_tool(self.ask(tool, arguments, agent=agent, **more)))
 
 
 def scene(url: str = "", *, server: str = "peer", **wanted: Any) -> Scene:
@@ -62,13 +65,13 @@ async def _whole(work: Coroutine[Any, Any, T]) -> T:
     try:
         return await work
     finally:
-        await upstream.close_all()
-        await egress.close()
+        await transports.close_all()
+        await egress.close_session()
 
 
-async def left_alone(ask: Ask, after: asyncio.Event | None = None, *, seconds: float = 0.0) -> None:
+async def left_alone(ask: IncomingCall, after: asyncio.Event | None = None, *, seconds: float = 0.0) -> None:
     """A caller that goes away while its call is under way."""
-    task = asyncio.create_task(gateway.call_tool(ask))
+    task = asyncio.create_task(pipeline.call_tool(ask))
     if after is not None:
         await asyncio.wait_for(after.wait(), 10)
     await asyncio.sleep(seconds)

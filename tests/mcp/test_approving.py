@@ -6,13 +6,15 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection
 
-from common.errors import Conflict, Invalid
-from mcp import definitions, servers
-from mcp.definitions import OwnChange, StaleHash
+from common.errors import Conflict, InvalidInput
 from mcp.models import Tool
-from nhi import identities, people
+from mcp.servers import lifecycle
+from mcp.tools import definitions
+from mcp.tools.definitions import OwnChange, StaleHash
 from nhi.actors import SYSTEM, Actor, person
+from nhi.identities import identities
 from nhi.models import AuditEvent, Identity, User
+from nhi.people import people
 from tests.mcp import peer
 from tests.mcp.peer import Json, Peer
 from tests.mcp.pinning import approve, mara, refresh, refused_as, tom
@@ -29,7 +31,7 @@ pytestmark = [
 def test_what_roles_match_a_tool_by_is_a_part_of_what_is_approved(made: Scene, server: Peer) -> None:
     identities.change(actor=tom(), identity=made.tool().identity, capability="shared.read")
     assert refused_as(made) == "definition_changed"
-    assert [change.place for change in definitions.differences(*bodies(made))] == ["capability"]
+    assert [change.place for change in definitions.find_differences(*bodies(made))] == ["capability"]
     with pytest.raises(OwnChange, match="You changed the capability"):
         approve(made, tom())
     approve(made, cast.admin("uma"))
@@ -79,7 +81,7 @@ def test_a_change_of_how_it_is_reached_needs_somebody_else(made: Scene, server: 
     given = {"base_url": f"{server.url}?x=1"} if way == "the address" else WAYS[way]
     vera = cast.admin("vera")
     server.before_listing = lambda: None
-    servers.change(actor=vera, server=made.server, **given)
+    lifecycle.change(actor=vera, server=made.server, **given)
     assert refused_as(made) == "definition_changed"
     with pytest.raises(OwnChange, match="You set"):
         approve(made, vera)
@@ -89,7 +91,7 @@ def test_a_change_of_how_it_is_reached_needs_somebody_else(made: Scene, server: 
 
 def test_the_servers_next_words_do_not_hide_who_changed_how_it_is_reached(made: Scene, server: Peer) -> None:
     vera = cast.admin("vera")
-    servers.change(actor=vera, server=made.server, base_url=f"{server.url}?x=1")
+    lifecycle.change(actor=vera, server=made.server, base_url=f"{server.url}?x=1")
     server.tools[0]["description"] = "Words that came after the change"
     refresh(made)
     with pytest.raises(OwnChange):
@@ -98,9 +100,9 @@ def test_the_servers_next_words_do_not_hide_who_changed_how_it_is_reached(made: 
 
 def test_going_back_to_an_old_way_is_a_change_as_well(made: Scene, server: Peer) -> None:
     vera, wanda = cast.admin("vera"), cast.admin("wanda")
-    servers.change(actor=vera, server=made.server, base_url=f"{server.url}?x=1")
+    lifecycle.change(actor=vera, server=made.server, base_url=f"{server.url}?x=1")
     approve(made, tom())
-    servers.change(actor=wanda, server=made.server, base_url=server.url)
+    lifecycle.change(actor=wanda, server=made.server, base_url=server.url)
     with pytest.raises(OwnChange):
         approve(made, wanda)
     approve(made, vera)
@@ -117,7 +119,7 @@ def test_first_definitions_are_on_record_as_approved_by_who_registered_the_serve
 
 def test_a_superuser_may_break_glass_on_record(made: Scene, server: Peer) -> None:
     root = people.create(actor=SYSTEM, username="root", superuser=True).user
-    servers.change(actor=person(root), server=made.server, headers={"X-Team": "blue"})
+    lifecycle.change(actor=person(root), server=made.server, headers={"X-Team": "blue"})
     approve(made, person(root))
     event = AuditEvent.objects.filter(event="tool.approved").latest("at", "writer_seq")
     assert event.details["break_glass"] is True
@@ -169,12 +171,14 @@ def test_an_identity_approves_nothing(made: Scene, server: Peer) -> None:
 
 def test_a_first_definition_may_be_approved_by_any_security_admin(server: Peer) -> None:
     owner = cast.user("olga", "operator")
-    made = servers.create(actor=mara(), name="fresh", owner=owner, given={"transport": "http", "base_url": server.url})
+    made = lifecycle.create(
+        actor=mara(), name="fresh", owner=owner, configuration={"transport": "http", "base_url": server.url}
+    )
     tool = Tool.objects.select_related("current").get(server=made)
     assert tool.current is not None
     approved = definitions.approve(actor=tom(), tool=tool, definition_hash=tool.current.hash, reason="Looked at it")
     assert approved.approved is not None
     assert not approved.approved.self_approved
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInput):
         definitions.approve(actor=tom(), tool=tool, definition_hash=tool.current.hash, reason="")
     assert User.objects.filter(username="tom").exists()

@@ -7,11 +7,13 @@ import pytest
 from aiohttp import web
 from django.db import transaction
 
-from common import clock
-from mcp import breakers, conditions, health
-from mcp.breakers import CHECK, Fault
+from common.db import clock
 from mcp.choices import BreakerState, FaultKind
+from mcp.gateway import dry_run
+from mcp.limits import breakers
+from mcp.limits.breakers import CHECK_SOURCE, ServerFault
 from mcp.models import Breaker, Server
+from mcp.servers import health
 from nhi.models import AuditEvent, InvocationLog
 from tests.mcp.peer import Json, Peer
 from tests.mcp.scene import Scene, row_of, scene
@@ -31,18 +33,18 @@ ONE, OTHER = "one", "other"
     [
         ([(ONE, C)] * 4, False),
         ([(ONE, C)] * 5, True),
-        ([(ONE, C), (OTHER, C)] * 2 + [(CHECK, C)], True),
+        ([(ONE, C), (OTHER, C)] * 2 + [(CHECK_SOURCE, C)], True),
         ([(ONE, A)] * 5, False),
         ([(ONE, C)] * 4 + [(ONE, A)], False),
         ([(ONE, A)] + [(ONE, C)] * 4, False),
         ([(ONE, A)] * 4 + [(OTHER, A)], True),
-        ([(ONE, A)] * 4 + [(CHECK, A)], True),
-        ([(CHECK, C)] * 5, False),
-        ([(CHECK, A)] * 5, False),
+        ([(ONE, A)] * 4 + [(CHECK_SOURCE, A)], True),
+        ([(CHECK_SOURCE, C)] * 5, False),
+        ([(CHECK_SOURCE, A)] * 5, False),
     ],
 )
 def test_the_last_faults_in_a_row_decide_for_all(faults: list[tuple[str, str]], opens: bool) -> None:
-    assert breakers.opens(faults, 5) is opens
+    assert breakers.should_open(faults, 5) is opens
 
 
 async def raises(_request: web.Request, message: Json) -> web.StreamResponse:
@@ -235,7 +237,7 @@ def test_what_explains_a_decision_says_what_a_call_is_told(made: Scene, server: 
         made.call()
     refused, tool = made.call(), made.tool()
     for agent, passes in (("bot", False), ("other", True)):
-        found = conditions.conditions(made.made["agents"][agent], tool.pk, {})
+        found = dry_run.find_conditions(made.made["agents"][agent], tool.pk, {})
         [breaker] = [one for one in found if one.name == "breaker"]
         assert breaker.ok is passes
         assert passes or breaker.message == refused.message
@@ -258,15 +260,15 @@ def test_rows_of_single_identities_do_not_pile_up(made: Scene, server: Peer) -> 
     assert made.call(agent="third").status == "success"
     server.answers = raises
     made.call()
-    breakers.forget()
+    breakers.remove_unused()
     assert Breaker.objects.for_one().count() == 2
     Breaker.objects.for_one().update(last_failure_time=clock.database_now() - timedelta(hours=2))
-    breakers.forget()
+    breakers.remove_unused()
     assert [row.state for row in Breaker.objects.for_one()] == ["OPEN"], "who is shut out stays shut out"
     Breaker.objects.for_one().update(last_failure_time=clock.database_now() - timedelta(days=2))
-    breakers.forget()
+    breakers.remove_unused()
     assert not Breaker.objects.for_one().filter(state=BreakerState.OPEN).exists()
-    breakers.forget()
+    breakers.remove_unused()
     assert not Breaker.objects.for_one().exists()
     assert AuditEvent.objects.filter(event="breaker.closed").count() == 1
     assert Breaker.objects.for_all().count() == 1
@@ -274,15 +276,15 @@ def test_rows_of_single_identities_do_not_pile_up(made: Scene, server: Peer) -> 
 
 def test_the_general_form_opens_for_all(made: Scene) -> None:
     for _ in range(3):
-        breakers.enter("llm-api").failed("TimeoutError")
+        breakers.admit_call("llm-api").fail("TimeoutError")
     with pytest.raises(breakers.BreakerOpen):
-        breakers.enter("llm-api")
+        breakers.admit_call("llm-api")
     assert Breaker.objects.get(service_name="llm-api").scope == "server"
 
 
 def test_a_fault_of_a_server_without_a_breaker_is_no_error(made: Scene) -> None:
     Breaker.objects.all().delete()
     with transaction.atomic():
-        breakers.fault_of_server(made.server.pk, Fault(A, "It is broken."))
+        breakers.record_server_fault(made.server.pk, ServerFault(A, "It is broken."))
     assert made.call().status == "success"
     assert InvocationLog.objects.filter(status="success").count() == 1

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from common.errors import Invalid
-from mcp import budgets
+from common.errors import InvalidInput
+from mcp.limits import budgets
 from mcp.models import Budget
-from nhi import grants
+from nhi.access import grants
 from nhi.actors import SYSTEM
 from nhi.models import InvocationLog, ToolPermission
 from tests.mcp.peer import Peer
@@ -56,7 +56,7 @@ def test_the_row_of_a_call_that_a_budget_refused_names_the_budget(server: Peer) 
 
 
 def test_whatever_is_wrong_with_a_budget_is_said_at_once() -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         budgets.create(
             actor=cast.admin(), scope="house", target_id=cast.admin().id, requests_per_second=-1, burst_size=0,
             daily_quota=-5,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from mcp import call_numbers
-from mcp.asgi.answers import MADE
-from mcp.stopping import REASON
-from nhi import tokens
+from mcp.gateway import call_log
+from mcp.gateway.batch.active_calls import STOP_REASON
+from nhi.credentials import tokens
+from nhi.decisions.reasons import RESULT_REASONS
 from tests.mcp.peer import Peer
 from tests.mcp.scene import Scene, scene
 
@@ -13,11 +13,11 @@ pytestmark = [pytest.mark.capability("OPS-03"), pytest.mark.django_db(transactio
 
 
 def counted(status: str, reason: str = "") -> float:
-    return float(call_numbers.CALLS.labels(status, reason)._value.get())
+    return float(call_log.CALL_COUNTER.labels(status, reason)._value.get())
 
 
 def timed(status: str) -> float:
-    [family] = call_numbers.SECONDS.labels(status).collect()
+    [family] = call_log.CALL_SECONDS.labels(status).collect()
     return next(sample.value for sample in family.samples if sample.name.endswith("_count"))
 
 
@@ -30,7 +30,9 @@ CASES = {
     ("success", ""): lambda town, _: town.call(),
     ("error", "tool_error"): fail,
     ("permission_denied", "no_grant"): lambda town, _: town.call(agent="stranger"),
-    ("unauthenticated", "credential_unknown"): lambda town, _: town.call(agent=tokens.make("agt").token),
+    ("unauthenticated", "credential_unknown"): lambda town, _: town.call(
+        agent=tokens.make_credential_token("agt").token
+    ),
     ("unauthenticated", "malformed"): lambda town, _: town.call(agent="no token"),
 }
 
@@ -45,10 +47,11 @@ def test_a_call_is_counted_once_and_timed(server: Peer, status: str, reason: str
 
 def test_what_is_not_on_the_lists_is_one_label() -> None:
     before = counted("other", "other")
-    call_numbers.count("a status", "chosen by somebody", 0.1)
-    call_numbers.count("another", "chosen too", 0.1)
+    call_log.count_call("a status", "chosen by somebody", 0.1)
+    call_log.count_call("another", "chosen too", 0.1)
     assert counted("other", "other") == before + 2
 
 
-def test_every_reason_that_a_door_knows_is_on_the_list() -> None:
-    assert {*MADE, REASON} <= call_numbers.KNOWN
+def test_what_stops_a_call_is_a_reason_of_the_table() -> None:
+    assert STOP_REASON in RESULT_REASONS
+    assert {*RESULT_REASONS} <= call_log.KNOWN_REASONS

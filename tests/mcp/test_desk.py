@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from common import clock
+from common.db import clock
 from common.errors import RecordUnavailable
-from mcp import arguments, gateway
-from mcp.clerk import deciding, recording, reserving
-from mcp.clerk.desk import Desk, desk
-from mcp.clerk.words import DatabaseAway, Outcome, Refusal, Ticket, Wish
+from mcp.gateway import arguments, pipeline
+from mcp.gateway.batch import batch_transaction, decision, result_writer
+from mcp.gateway.batch.worker import BatchWorker, batch_worker
+from mcp.gateway.types import CallLease, CallOutcome, CallRefusal, CallRequest, DatabaseUnavailable
 from mcp.models import Breaker, Call, CallApproval
-from nhi import tokens
+from nhi.credentials import tokens
 from nhi.models import InvocationLog, RefusedAuthentication
 from tests.mcp import peer
 from tests.mcp.peer import Peer
@@ -50,18 +50,21 @@ def made(far_side: Peer) -> Scene:
     return known
 
 
-def wish(made: Scene, tool: str = "echo", **parameters: Any) -> Wish:
+def wish(made: Scene, tool: str = "echo", **parameters: Any) -> CallRequest:
     ask = made.ask(tool, parameters)
     shown = tokens.parse(ask.bearer)
     assert shown is not None
-    found = gateway._wish(ask, shown)
-    return replace(found, checked=arguments.check_before(gateway._caller(found), found.server, found.tool, parameters))
+    found = pipeline._build_request(ask, shown)
+    return replace(
+        found,
+        checked=arguments.check_remembered_schemas(pipeline._caller_key(found), found.server, found.tool, parameters),
+    )
 
 
 @contextmanager
-def desks(count: int) -> Iterator[list[Desk]]:
+def desks(count: int) -> Iterator[list[BatchWorker]]:
     """As in so many processes: each with a thread and a connection of its own."""
-    made = [Desk() for _ in range(count)]
+    made = [BatchWorker() for _ in range(count)]
     try:
         yield made
     finally:
@@ -84,18 +87,18 @@ def at_once(work: list[Callable[[], Any]]) -> list[Any]:
 
 
 def test_a_fault_of_ours_in_one_call_spoils_no_other(made: Scene, far_side: Peer, monkeypatch: Any) -> None:
-    decide = deciding.decide
+    decide = decision.decide_call
 
-    def break_down(found: Any, about: Wish, *behind: Any) -> Any:
+    def break_down(found: Any, about: CallRequest, *behind: Any) -> Any:
         if about.tool == "poison":
             raise ZeroDivisionError
         return decide(found, about, *behind)
 
-    monkeypatch.setattr(deciding, "decide", break_down)
+    monkeypatch.setattr(decision, "decide_call", break_down)
 
     async def together() -> list[Any]:
         asks = [made.ask("poison" if number % 4 == 0 else "echo") for number in range(20)]
-        return await asyncio.gather(*(gateway.call_tool(ask) for ask in asks), return_exceptions=True)
+        return await asyncio.gather(*(pipeline.call_tool(ask) for ask in asks), return_exceptions=True)
 
     answers = run(together())
     assert [isinstance(answer, ZeroDivisionError) for answer in answers] == [number % 4 == 0 for number in range(20)]
@@ -130,7 +133,7 @@ def test_one_row_that_is_refused_for_itself_stops_nobody_for_long(made: Scene, f
         wait_for(lambda: calls_again(made), 5, "called again")
         [lease] = Call.objects.all()
         Call.objects.update(deadline=clock.database_now() - timedelta(seconds=1))
-        assert recording.reap() == 1
+        assert result_writer.reap_lost_calls() == 1
         row = InvocationLog.objects.get(pk=lease.pk)
         assert (row.status, row.reason) == ("error", "lost")
         rows = InvocationLog.objects.exclude(pk__in=before).values_list("pk", flat=True)
@@ -155,7 +158,7 @@ def test_a_connection_that_was_ended_is_made_anew(made: Scene) -> None:
     for _ in range(3):
         try:
             answers.append(made.call().status)
-        except DatabaseAway:
+        except DatabaseUnavailable:
             answers.append("away")
     # Whoever comes next finds no connection of this test's making dead.
     connection.pool.check()
@@ -191,10 +194,10 @@ def test_crossed_waits_for_approval_end(far_side: Peer) -> None:
                 lambda: together(one, [wish(made, "echo"), wish(made, "poison")]),
                 lambda: together(other, [wish(made, "poison"), wish(made, "echo")]),
             ])  # fmt: skip
-            assert all(isinstance(answer, Refusal) for answers in found for answer in answers)
+            assert all(isinstance(answer, CallRefusal) for answers in found for answer in answers)
 
 
-def together(one: Desk, wishes: list[Wish]) -> list[Any]:
+def together(one: BatchWorker, wishes: list[CallRequest]) -> list[Any]:
     """In one batch."""
     futures = [one.decide(about) for about in wishes]
     return [future.result(10) for future in futures]
@@ -211,25 +214,25 @@ def test_crossed_faults_of_several_servers_end(far_side: Peer) -> None:
             [fault(held(first, "a")), fault(held(second, "b"))],
             [fault(held(second, "b")), fault(held(first, "a"))],
         ]
-        written = at_once([lambda side=side: recording.record(side) for side in sides])
+        written = at_once([lambda side=side: result_writer.write_outcomes(side) for side in sides])
         assert [len(one) for one in written] == [2, 2]
     assert set(Breaker.objects.values_list("failure_count", flat=True)) == {2 * rounds}
     assert not Call.objects.exists()
 
 
-def held(made: Scene, agent: str) -> Ticket:
+def held(made: Scene, agent: str) -> CallLease:
     ask = made.ask("echo", agent=agent)
     shown = tokens.parse(ask.bearer)
     assert shown is not None
-    found = gateway._wish(ask, shown)
-    checked = arguments.check_before(gateway._caller(found), found.server, found.tool, {})
-    ticket = desk.decide(replace(found, checked=checked)).result(10)
-    assert isinstance(ticket, Ticket)
+    found = pipeline._build_request(ask, shown)
+    checked = arguments.check_remembered_schemas(pipeline._caller_key(found), found.server, found.tool, {})
+    ticket = batch_worker.decide(replace(found, checked=checked)).result(10)
+    assert isinstance(ticket, CallLease)
     return ticket
 
 
-def fault(ticket: Ticket) -> Outcome:
-    return Outcome(ticket, "error", 1.0, "upstream", "ExecutionFailed", "It is broken.", service="fault")
+def fault(ticket: CallLease) -> CallOutcome:
+    return CallOutcome(ticket, "error", 1.0, "upstream", "It is broken.", service_verdict="fault")
 
 
 def test_strangers_who_come_at_several_places_are_all_counted(made: Scene) -> None:
@@ -239,15 +242,15 @@ def test_strangers_who_come_at_several_places_are_all_counted(made: Scene) -> No
     rounds = 15
     for _ in range(rounds):
         sides = [[bearing(made, stranger, source) for source in order] for order in (sources, sources[::-1])]
-        found = at_once([lambda side=side: reserving.reserve(side) for side in sides])
+        found = at_once([lambda side=side: batch_transaction.reserve_calls(side) for side in sides])
         assert all(answer.unknown_bearer for answers in found for answer in answers.values())
     assert sum(RefusedAuthentication.objects.values_list("count", flat=True)) == 2 * rounds * len(sources)
     assert set(RefusedAuthentication.objects.values_list("source", flat=True)) == set(sources)
     assert InvocationLog.objects.count() == 2
 
 
-def bearing(made: Scene, token: str, source: str) -> Wish:
+def bearing(made: Scene, token: str, source: str) -> CallRequest:
     ask = made.ask(agent=token, source=source)
     shown = tokens.parse(token)
     assert shown is not None
-    return gateway._wish(ask, shown)
+    return pipeline._build_request(ask, shown)

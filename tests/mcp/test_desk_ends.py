@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mcp import arguments, gateway, leases
-from mcp.clerk.desk import desk
+from mcp.gateway import arguments, pipeline
+from mcp.gateway.batch.worker import batch_worker
 from mcp.models import Call
-from nhi import tokens
+from nhi.credentials import tokens
 from nhi.models import InvocationLog
 from tests.mcp.peer import Peer
 from tests.mcp.scene import scene
@@ -24,16 +24,16 @@ def test_a_call_that_is_given_up_while_the_desk_ends_has_its_row(server: Peer) -
     ask = town.ask()
     shown = tokens.parse(ask.bearer)
     assert shown is not None
-    wish = gateway._wish(ask, shown)
-    known = arguments.check_before(gateway._caller(wish), wish.server, wish.tool, wish.arguments)
+    wish = pipeline._build_request(ask, shown)
+    known = arguments.check_remembered_schemas(pipeline._caller_key(wish), wish.server, wish.tool, wish.arguments)
 
     def given_up(future: "Future[Any]") -> None:
         # By now the desk has been told to end.
         time.sleep(0.3)
-        leases._never_made(future)
+        pipeline._record_abandoned_call(future)
 
-    desk.decide(replace(wish, checked=known)).add_done_callback(given_up)
-    desk.stop()
+    batch_worker.decide(replace(wish, checked=known)).add_done_callback(given_up)
+    batch_worker.stop()
     row = InvocationLog.objects.get(pk=wish.call_id)
     assert (row.status, row.reason) == ("error", "cancelled")
     assert not Call.objects.exists()

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from common.errors import GatehouseError, Invalid
-from mcp import health, servers
+from common.errors import GatehouseError, InvalidInput
 from mcp.models import HealthReport, Server
+from mcp.servers import health, lifecycle
 from nhi.models import InvocationLog
 from tests.egress.far_side import Listener
 from tests.mcp.peer import Peer
@@ -42,11 +42,13 @@ Door = Callable[[Scene, str, str], object]
 
 def create(made: Scene, transport: str, url: str) -> object:
     given = {"transport": transport, "base_url": url}
-    return servers.create(actor=cast.admin(), name="another", owner=cast.user("olga", "operator"), given=given)
+    return lifecycle.create(
+        actor=cast.admin(), name="another", owner=cast.user("olga", "operator"), configuration=given
+    )
 
 
 def change(made: Scene, transport: str, url: str) -> object:
-    return servers.change(actor=cast.admin(), server=made.server, transport=transport, base_url=url)
+    return lifecycle.change(actor=cast.admin(), server=made.server, transport=transport, base_url=url)
 
 
 DOORS: dict[str, Door] = {"create": create, "change": change}
@@ -73,7 +75,7 @@ def test_each_is_refused_by_name_and_nobody_is_connected_to(
         url = place.replace("PORT", str(listener.port))
         try:
             DOORS[door](made, transport, url)
-        except Invalid as error:
+        except InvalidInput as error:
             named = [one.field for one in error.fields]
             if named != ["base_url"]:
                 wrong.append(f"{url!r}: names {named}")

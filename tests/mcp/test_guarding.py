@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from django.db.models import F
 
-from mcp import breakers
-from mcp.breakers import BreakerOpen
+from mcp.limits import breakers
+from mcp.limits.breakers import BreakerOpen
 from mcp.models import Breaker
 from nhi.models import AuditEvent
 
@@ -24,7 +24,7 @@ class Fault(Exception):
 
 def use(*, well: bool) -> str:
     try:
-        with breakers.guarding(NAME, threshold=3, recovery_timeout=60):
+        with breakers.guard_call(NAME, threshold=3, recovery_timeout=60):
             if not well:
                 raise Fault
     except (Fault, BreakerOpen) as error:
@@ -46,7 +46,7 @@ def test_a_service_that_fails_is_left_alone_then_tried_by_one() -> None:
     wait(59)
     assert use(well=True) == "BreakerOpen"
     wait(1)
-    with breakers.guarding(NAME):
+    with breakers.guard_call(NAME):
         assert state() == "HALF-OPEN"
         assert use(well=True) == "BreakerOpen", "one at a time tries"
     assert state() == "CLOSED"

@@ -7,9 +7,9 @@ from contextlib import closing
 import pytest
 from django.conf import settings as all_settings
 
-from mcp import health, servers
 from mcp.choices import Connection, HealthStatus
 from mcp.models import HealthReport, Server
+from mcp.servers import health, lifecycle
 from nhi.models import AuditEvent
 from tests.mcp import peer
 from tests.nhi import cast
@@ -26,7 +26,7 @@ def added(port: int, settings: object, name: str = "peer") -> Server:
     allowed = all_settings.EGRESS_ALLOW | {f"127.0.0.1:{port}"}
     settings.EGRESS_ALLOW = frozenset(allowed)  # type: ignore[attr-defined]
     given = {"transport": "http", "base_url": f"http://127.0.0.1:{port}/mcp"}
-    return servers.create(actor=cast.admin(), name=name, owner=cast.user("olga", "operator"), given=given)
+    return lifecycle.create(actor=cast.admin(), name=name, owner=cast.user("olga", "operator"), configuration=given)
 
 
 def status(server: Server) -> str:
@@ -44,14 +44,14 @@ def test_the_status_follows_what_meetings_find(settings: object) -> None:
         assert report.server_capabilities == ["tools"]
     seen = []
     for _ in range(3):
-        report = health.check(server=servers.read(server), timeout=2)
+        report = health.check(server=lifecycle.read(server), timeout=2)
         assert report.status == HealthStatus.UNHEALTHY
         assert report.error_message
         seen.append(status(server))
     assert seen == [Connection.READY, Connection.DEGRADED, Connection.OFFLINE]
     with peer.serving("echo", port=port):
         Server.objects.update(last_checked_at=None)
-        assert health.sweep() == 1
+        assert health.check_due_servers() == 1
         assert status(server) == Connection.READY
     told = list(
         AuditEvent.objects.filter(subject_id=server.pk).order_by("at", "writer_seq").values_list("event", flat=True)
@@ -72,9 +72,9 @@ def test_a_server_that_does_not_say_its_tools_is_not_asked_again_at_once(setting
     with peer.serving("echo", port=port):
         server = added(port, settings)
     Server.objects.update(last_refreshed_at=None, refresh_tried_at=None)
-    assert health.refresh_due() == 1
-    assert servers.read(server).last_refreshed_at is None
-    assert (status(server), health.refresh_due()) == (Connection.READY, 0), "those who wait longest come first"
+    assert health.refresh_due_servers() == 1
+    assert lifecycle.read(server).last_refreshed_at is None
+    assert (status(server), health.refresh_due_servers()) == (Connection.READY, 0), "those who wait longest come first"
 
 
 def test_servers_that_hang_keep_no_others_waiting(settings: object) -> None:
@@ -89,7 +89,7 @@ def test_servers_that_hang_keep_no_others_waiting(settings: object) -> None:
             ]
         )
         began = time.monotonic()
-        assert health.sweep() == 12
+        assert health.check_due_servers() == 12
         assert time.monotonic() - began < 9, "a task may take ten seconds"
     assert HealthReport.objects.filter(status=HealthStatus.UNHEALTHY).count() == 12
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from mcp import catalogue, flags
-from mcp.catalogue import Report
 from mcp.models import Tool
+from mcp.tools import catalogue, injection_flags
+from mcp.tools.catalogue import RefreshReport
 from nhi.actors import SYSTEM
 from tests.mcp import peer
 from tests.mcp.peer import Json, Peer
@@ -51,12 +51,12 @@ HOSTILE: dict[str, tuple[Json, str]] = {
 @pytest.mark.django_db(transaction=False)
 def test_what_should_be_looked_at_twice_is_flagged(what: str) -> None:
     change, kind = HOSTILE[what]
-    assert kind in {flag.kind for flag in flags.of_definition({**peer.tool("add"), **change})}
+    assert kind in {flag.kind for flag in injection_flags.find_flags({**peer.tool("add"), **change})}
 
 
 def test_plain_words_are_not_flagged() -> None:
     plain = peer.tool("add", type="object", properties={"a": {"description": "The first number. Größe, 数, 👩‍👧"}})
-    assert flags.of_definition({**plain, "description": "Adds two numbers; see the user guide."}) == []
+    assert injection_flags.find_flags({**plain, "description": "Adds two numbers; see the user guide."}) == []
 
 
 def test_hostile_lists_are_taken_down_as_far_as_they_make_sense(made: Scene, server: Peer) -> None:
@@ -74,7 +74,7 @@ def test_hostile_lists_are_taken_down_as_far_as_they_make_sense(made: Scene, ser
         {**peer.tool("number"), "name": 7},
         "just a text", None, ["a", "list"],
     ]  # fmt: skip
-    report = catalogue.take_down(actor=SYSTEM, server=made.server, listed=[*server.tools, *hostile])
+    report = catalogue.record_listing(actor=SYSTEM, server=made.server, listed_tools=[*server.tools, *hostile])
     known = set(Tool.objects.values_list("name", flat=True))
     assert {"fine", "echo"} <= known
     assert known <= {"echo", "fine", "schema-is-text", "schema-is-missing"}
@@ -98,7 +98,7 @@ def test_one_name_that_stands_twice_is_not_called_any_more(made: Scene, server: 
 
 def test_of_five_thousand_and_one_tools_the_last_is_refused(made: Scene, server: Peer) -> None:
     many = [peer.tool(f"t{number}") for number in range(5001)]
-    sound = catalogue._by_name(many, made.server, report := Report())
+    sound = catalogue._collect_bodies(many, made.server, report := RefreshReport())
     assert len(sound) == 5000
     assert report.refused[-1]["name"] == "…"
 

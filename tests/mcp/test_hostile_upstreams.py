@@ -13,10 +13,10 @@ import psutil
 import pytest
 from aiohttp import web
 
-from mcp import edge
 from mcp.models import Breaker, Call
+from mcp.server import rest_renderer
+from nhi.audit import row_macs
 from nhi.models import InvocationLog
-from nhi.record import seal
 from tests.egress.far_side import Listener
 from tests.mcp.peer import Json, Peer
 from tests.mcp.scene import Scene, scene
@@ -141,10 +141,10 @@ def test_each_fault_has_its_code_in_time_and_one_row(made: Scene, server: Peer) 
         outcome = made.call()
         took = time.monotonic() - began
         row = InvocationLog.objects.get(pk=outcome.call_id)
-        found = (outcome.status, outcome.reason, edge.answer(outcome).status)
+        found = (outcome.status, outcome.reason, rest_renderer.render_result(outcome).status)
         if found != (status, reason, code):
             wrong.append(f"{name}: {found}; {outcome.message}")
-        if (row.status, row.reason) != (status, reason) or not seal.intact(row) or not row.error_message:
+        if (row.status, row.reason) != (status, reason) or not row_macs.is_intact(row) or not row.error_message:
             wrong.append(f"{name}: its row says {row.status} {row.reason} {row.error_message}")
         if took > TIMEOUT + SPARE:
             wrong.append(f"{name}: took {took:.1f} s")
@@ -185,7 +185,7 @@ def test_what_is_odd_and_still_an_answer_is_passed_on(made: Scene, server: Peer)
     for name, result in ODD.items():
         server.answers = results(result)
         outcome = made.call()
-        reply = edge.answer(outcome)
+        reply = rest_renderer.render_result(outcome)
         orjson.dumps(reply.body)
         if (outcome.status, reply.status) != ("success", 200):
             wrong.append(f"{name}: {outcome}")
@@ -209,7 +209,7 @@ def test_a_result_of_another_shape_breaks_nothing(made: Scene, server: Peer) -> 
     for name, result in MISSHAPEN.items():
         server.answers = results(result)
         outcome = made.call()
-        reply = edge.answer(outcome)
+        reply = rest_renderer.render_result(outcome)
         assert reply.status in {200, 502}, (name, outcome)
         shown = reply.body.get("result", reply.body.get("details", {}).get("result", {}))
         assert isinstance(shown.get("content", []), list), (name, reply)

@@ -12,16 +12,17 @@ from uuid import UUID
 import pytest
 from django.db import connection
 
-from common import clock
-from mcp import arguments, gateway
-from mcp.clerk import leasing, recording, renewing
-from mcp.clerk.desk import desk
-from mcp.clerk.words import Ticket
-from mcp.gateway import Outcome
+from common.db import clock
+from mcp.gateway import arguments, pipeline
+from mcp.gateway.batch import active_calls, batch_transaction, result_writer
+from mcp.gateway.batch.worker import batch_worker
+from mcp.gateway.pipeline import CallResult
+from mcp.gateway.types import CallLease
 from mcp.models import Budget, BudgetWindow, Call, CallSlot
-from nhi import lifecycle, tokens
+from nhi.audit import row_macs
+from nhi.credentials import tokens
+from nhi.identities import lifecycle
 from nhi.models import AuditEvent, Identity, InvocationLog
-from nhi.record import seal
 from tests.mcp.leases import made as made
 from tests.mcp.leases import nothing_is_left, rows, warm_up
 from tests.mcp.peer import Peer
@@ -37,7 +38,7 @@ pytestmark = [
 
 
 @contextmanager
-def under_way(made: Scene, server: Peer) -> Iterator[tuple[UUID, Callable[[], Outcome]]]:
+def under_way(made: Scene, server: Peer) -> Iterator[tuple[UUID, Callable[[], CallResult]]]:
     """A call that the server holds, and how to let it end."""
     server.forget()
     server.hold()
@@ -45,7 +46,7 @@ def under_way(made: Scene, server: Peer) -> Iterator[tuple[UUID, Callable[[], Ou
         asking = aside.submit(made.call)
         wait_for(lambda: bool(server.calls), 5, "called")
 
-        def end() -> Outcome:
+        def end() -> CallResult:
             server.let_go()
             server.mode = "echo"
             return asking.result(10)
@@ -66,7 +67,7 @@ def overdue(call_id: UUID) -> None:
 def test_a_result_that_comes_after_the_reaper_is_told_and_not_logged_twice(made: Scene, server: Peer) -> None:
     with under_way(made, server) as (call_id, end):
         overdue(call_id)
-        assert recording.reap() == 1
+        assert result_writer.reap_lost_calls() == 1
         assert rows() == [("error", "lost")]
         assert not CallSlot.objects.exists()
         outcome = end()
@@ -77,16 +78,16 @@ def test_a_result_that_comes_after_the_reaper_is_told_and_not_logged_twice(made:
     assert event.subject_id == outcome.call_id == call_id
     assert event.details["status"] == "success"
     row = InvocationLog.objects.get()
-    assert seal.intact(row)
+    assert row_macs.is_intact(row)
     assert row.duration > 0
     assert nothing_is_left()
 
 
 def test_reaping_again_finds_nothing(made: Scene, server: Peer) -> None:
     with under_way(made, server) as (call_id, end):
-        assert recording.reap() == 0, "what is not overdue is left alone"
+        assert result_writer.reap_lost_calls() == 0, "what is not overdue is left alone"
         overdue(call_id)
-        assert [recording.reap(), recording.reap()] == [1, 0]
+        assert [result_writer.reap_lost_calls(), result_writer.reap_lost_calls()] == [1, 0]
         end()
     assert rows() == [("error", "lost")]
 
@@ -98,7 +99,7 @@ def test_two_reapers_at_once_write_one_row_each(server: Peer) -> None:
 
     def reap() -> int:
         try:
-            return recording.reap(most=20) + recording.reap(most=20)
+            return result_writer.reap_lost_calls(limit=20) + result_writer.reap_lost_calls(limit=20)
         finally:
             connection.close()
 
@@ -107,47 +108,47 @@ def test_two_reapers_at_once_write_one_row_each(server: Peer) -> None:
     assert sum(counts) == 30
     lost = InvocationLog.objects.filter(reason="lost")
     assert set(lost.values_list("pk", flat=True)) == calls
-    assert all(seal.intact(row) for row in lost)
+    assert all(row_macs.is_intact(row) for row in lost)
     assert not Call.objects.exists()
 
 
 def orphans(made: Scene, count: int) -> set[UUID]:
     """Leases of a process that is gone."""
-    wishes = [gateway._wish(one, shown(one)) for one in (made.ask() for _ in range(count))]
-    checked = arguments.check_before(gateway._caller(wishes[0]), "peer", "echo", {})
-    held = [desk.decide(replace(wish, checked=checked)).result(10) for wish in wishes]
-    assert all(isinstance(one, Ticket) for one in held)
-    desk.stop()
-    desk.restart()
+    wishes = [pipeline._build_request(one, shown(one)) for one in (made.ask() for _ in range(count))]
+    checked = arguments.check_remembered_schemas(pipeline._caller_key(wishes[0]), "peer", "echo", {})
+    held = [batch_worker.decide(replace(wish, checked=checked)).result(10) for wish in wishes]
+    assert all(isinstance(one, CallLease) for one in held)
+    batch_worker.stop()
+    batch_worker.restart()
     Call.objects.update(deadline=clock.database_now() - timedelta(seconds=1))
     return {wish.call_id for wish in wishes}
 
 
-def shown(ask: gateway.Ask) -> tokens.Parsed:
+def shown(ask: pipeline.IncomingCall) -> tokens.ParsedBearerToken:
     parsed = tokens.parse(ask.bearer)
     assert parsed is not None
     return parsed
 
 
 def test_a_lease_is_renewed_and_never_past_its_calls_end(made: Scene, server: Peer, monkeypatch: Any) -> None:
-    monkeypatch.setattr(renewing, "RENEW_EVERY", 0.0)
+    monkeypatch.setattr(active_calls, "RENEW_INTERVAL_SECONDS", 0.0)
     with under_way(made, server) as (call_id, end):
-        [flight] = [one for one in desk.flights._by_call.values() if one.ticket.call_id == call_id]
+        [flight] = [one for one in batch_worker.active_calls._by_call.values() if one.lease.call_id == call_id]
         soon = clock.database_now() + timedelta(seconds=1)
         Call.objects.update(deadline=soon)
         CallSlot.objects.update(deadline=soon)
         moved(call_id, soon)
-        near = clock.database_now() + renewing.LEASE
+        near = clock.database_now() + active_calls.LEASE_DURATION
         assert abs(Call.objects.get().deadline - near) < timedelta(seconds=3)
         assert abs(CallSlot.objects.get().deadline - Call.objects.get().deadline) < timedelta(seconds=2)
         # As if it had been under way for all of its time but five seconds.
-        flight.began = time.monotonic() - flight.ticket.timeout - 5
+        flight.started_at = time.monotonic() - flight.lease.timeout - 5
         before = Call.objects.get().deadline
         moved(call_id, before, earlier=True)
         assert Call.objects.get().deadline <= clock.database_now() + timedelta(seconds=5.5)
-        flight.began = time.monotonic() - flight.ticket.timeout - 11
+        flight.started_at = time.monotonic() - flight.lease.timeout - 11
         last = Call.objects.get().deadline
-        wait_for(lambda mark=flight.renewed: flight.renewed > mark, 5, "looked at again")
+        wait_for(lambda mark=flight.renewed_at: flight.renewed_at > mark, 5, "looked at again")
         assert Call.objects.get().deadline == last, "nobody's slot is held for ever"
         assert end().status == "success"
 
@@ -164,7 +165,7 @@ def test_access_that_changes_in_between_is_decided_anew_and_charged_once(
     made: Scene, server: Peer, monkeypatch: Any
 ) -> None:
     warm_up(made)
-    lease, times = leasing.take, []
+    lease, times = batch_transaction.write_leases, []
 
     def meanwhile(leases: Any, *more: Any) -> Any:
         times.extend([len(leases)] if leases else [])
@@ -173,7 +174,7 @@ def test_access_that_changes_in_between_is_decided_anew_and_charged_once(
             raise_epoch()
         return lease(leases, *more)
 
-    monkeypatch.setattr(leasing, "take", meanwhile)
+    monkeypatch.setattr(batch_transaction, "write_leases", meanwhile)
     outcome = made.call()
     assert (outcome.status, len(times)) == ("success", 2)
     assert Budget.objects.get().day_used == 2, "one for the call before, one for this"
@@ -201,7 +202,7 @@ def test_a_suspension_in_between_leaves_no_lease_and_costs_nothing(made: Scene, 
     if connection.vendor != "postgresql":
         pytest.skip("SQLite lets nobody in between: its one writer reads and writes alone")
     warm_up(made)
-    lease, done = leasing.take, []
+    lease, done = batch_transaction.write_leases, []
 
     def meanwhile(leases: Any, *more: Any) -> Any:
         if not done:
@@ -210,7 +211,7 @@ def test_a_suspension_in_between_leaves_no_lease_and_costs_nothing(made: Scene, 
                 aside.submit(suspend).result(5)
         return lease(leases, *more)
 
-    monkeypatch.setattr(leasing, "take", meanwhile)
+    monkeypatch.setattr(batch_transaction, "write_leases", meanwhile)
     outcome = made.call()
     assert (outcome.status, outcome.reason) == ("unauthenticated", "caller_suspended")
     assert Budget.objects.get().day_used == 1

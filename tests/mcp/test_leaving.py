@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from mcp import gateway
-from mcp.clerk import recording, reserving
+from mcp.gateway import pipeline
+from mcp.gateway.batch import batch_transaction, result_writer
 from nhi.models import InvocationLog
 from tests.mcp.leases import made as made
 from tests.mcp.leases import nothing_is_left, rows, warm_up
@@ -31,7 +31,7 @@ def count_of_rows() -> int:
 
 
 def test_who_leaves_before_the_desk_has_answered_leaves_no_lease(made: Scene, server: Peer, monkeypatch: Any) -> None:
-    reached, go_on, reserve = threading.Event(), threading.Event(), reserving.reserve
+    reached, go_on, reserve = threading.Event(), threading.Event(), batch_transaction.reserve_calls
 
     def slowly(wishes: Any) -> Any:
         reached.set()
@@ -39,10 +39,10 @@ def test_who_leaves_before_the_desk_has_answered_leaves_no_lease(made: Scene, se
         return reserve(wishes)
 
     warm_up(made)
-    monkeypatch.setattr(reserving, "reserve", slowly)
+    monkeypatch.setattr(batch_transaction, "reserve_calls", slowly)
 
     async def leave() -> None:
-        task = asyncio.create_task(gateway.call_tool(made.ask()))
+        task = asyncio.create_task(pipeline.call_tool(made.ask()))
         await until(reached.is_set, "at the desk")
         task.cancel()
         with suppress(asyncio.CancelledError):
@@ -57,7 +57,7 @@ def test_who_leaves_before_the_desk_has_answered_leaves_no_lease(made: Scene, se
 
 
 def test_who_leaves_while_waiting_in_line_is_not_decided_about(made: Scene, server: Peer, monkeypatch: Any) -> None:
-    reached, go_on, reserve, asked = threading.Event(), threading.Event(), reserving.reserve, []
+    reached, go_on, reserve, asked = threading.Event(), threading.Event(), batch_transaction.reserve_calls, []
 
     def slowly(wishes: Any) -> Any:
         asked.append(len(wishes))
@@ -66,12 +66,12 @@ def test_who_leaves_while_waiting_in_line_is_not_decided_about(made: Scene, serv
         return reserve(wishes)
 
     warm_up(made)
-    monkeypatch.setattr(reserving, "reserve", slowly)
+    monkeypatch.setattr(batch_transaction, "reserve_calls", slowly)
 
     async def leave() -> None:
-        first = asyncio.create_task(gateway.call_tool(made.ask()))
+        first = asyncio.create_task(pipeline.call_tool(made.ask()))
         await until(reached.is_set, "at the desk")
-        others = [asyncio.create_task(gateway.call_tool(made.ask())) for _ in range(3)]
+        others = [asyncio.create_task(pipeline.call_tool(made.ask())) for _ in range(3)]
         await asyncio.sleep(0)
         for task in others:
             task.cancel()
@@ -88,7 +88,7 @@ def test_who_leaves_during_the_call_ends_it_at_the_server(made: Scene, server: P
     server.hold()
 
     async def leave() -> None:
-        task = asyncio.create_task(gateway.call_tool(made.ask()))
+        task = asyncio.create_task(pipeline.call_tool(made.ask()))
         await until(lambda: len(server.calls) == 1, "called")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -103,17 +103,17 @@ def test_who_leaves_during_the_call_ends_it_at_the_server(made: Scene, server: P
 def test_who_leaves_twice_still_leaves_one_row(made: Scene, server: Peer, monkeypatch: Any) -> None:
     """Once during the call, once while its row is written."""
     server.hold()
-    writing, go_on, record = threading.Event(), threading.Event(), recording.record
+    writing, go_on, record = threading.Event(), threading.Event(), result_writer.write_outcomes
 
     def slowly(outcomes: Any) -> Any:
         writing.set()
         assert go_on.wait(10)
         return record(outcomes)
 
-    monkeypatch.setattr(recording, "record", slowly)
+    monkeypatch.setattr(result_writer, "write_outcomes", slowly)
 
     async def leave() -> None:
-        task = asyncio.create_task(gateway.call_tool(made.ask()))
+        task = asyncio.create_task(pipeline.call_tool(made.ask()))
         await until(lambda: len(server.calls) == 1, "called")
         task.cancel()
         await until(writing.is_set, "being written")

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from common import clock
-from mcp import gateway, metrics
+from common.db import clock
+from mcp.gateway import call_statistics, pipeline
 from mcp.models import Breaker, Call
 from nhi.models import InvocationLog
 from tests.mcp import logged
@@ -26,7 +26,7 @@ def made(server: Peer) -> Scene:
 
 
 def test_nothing_yet(made: Scene) -> None:
-    found = metrics.of_server(made.server)
+    found = call_statistics.load_server_statistics(made.server)
     assert found.handshake_latency_ms is not None
     assert found.handshake_latency_ms > 0
     assert (found.invocation_count, found.success_count, found.error_count, found.in_flight) == (0, 0, 0, 0)
@@ -39,7 +39,10 @@ def test_real_calls_are_counted_by_what_came_of_them(made: Scene, server: Peer) 
     made.call(agent="stranger")
     server.mode = "fail"
     made.call()
-    for found in (metrics.of_server(made.server), metrics.of_tool(made.tool())):
+    for found in (
+        call_statistics.load_server_statistics(made.server),
+        call_statistics.load_tool_statistics(made.tool()),
+    ):
         assert (found.invocation_count, found.success_count, found.error_count) == (5, 3, 1)
         last = InvocationLog.objects.filter(status="error").latest("timestamp", "id")
         assert found.last_invocation_time == last.timestamp
@@ -55,7 +58,7 @@ def test_the_latency_is_of_the_last_hundred_that_were_made(made: Scene) -> None:
     turned_away = [logged.call(now, "error", 0.0) for _ in range(30)]
     refused = [logged.call(now, "permission_denied", 0.0) for _ in range(30)]
     logged.write([*old, *new, *turned_away, *refused])
-    found = metrics.of_server(made.server)
+    found = call_statistics.load_server_statistics(made.server)
     assert (found.average_latency_ms, found.p95_ms) == (50.5, 95.0)
     assert found.invocation_count == 210
     assert found.error_count == 30
@@ -67,21 +70,21 @@ def test_a_breaker_that_turns_calls_away_makes_no_server_quick(made: Scene, serv
     Breaker.objects.update(state="OPEN", last_state_change=clock.database_now())
     for _ in range(5):
         assert made.call().reason == "breaker_open"
-    assert metrics.of_server(made.server).average_latency_ms == 1000.0
+    assert call_statistics.load_server_statistics(made.server).average_latency_ms == 1000.0
 
 
 def test_servers_and_tools_of_like_names_are_kept_apart(made: Scene) -> None:
     now = clock.database_now()
     logged.write([logged.call(now), logged.call(now, server="peer2"), logged.call(now, tool="echo2")])
-    assert metrics.of_server(made.server).invocation_count == 2
-    assert metrics.of_tool(made.tool()).invocation_count == 1
+    assert call_statistics.load_server_statistics(made.server).invocation_count == 2
+    assert call_statistics.load_tool_statistics(made.tool()).invocation_count == 1
 
 
 def test_what_is_under_way_is_counted_while_it_is(made: Scene, server: Peer) -> None:
     server.hold()
 
     async def several() -> None:
-        tasks = [asyncio.create_task(gateway.call_tool(made.ask())) for _ in range(4)]
+        tasks = [asyncio.create_task(pipeline.call_tool(made.ask())) for _ in range(4)]
         await until(lambda: len(server.calls) == 4, "called")
         assert await asyncio.to_thread(in_flight, made) == 4
         server.let_go()
@@ -96,7 +99,7 @@ def in_flight(made: Scene) -> int:
     from django.db import connection
 
     try:
-        return metrics.of_server(made.server).in_flight
+        return call_statistics.load_server_statistics(made.server).in_flight
     finally:
         connection.close()
 
@@ -105,4 +108,4 @@ def test_however_many_calls_it_takes_few_queries(made: Scene, django_assert_max_
     logged.write([logged.call(clock.database_now(), duration=float(number)) for number in range(500)])
     server = made.server
     with django_assert_max_num_queries(7):  # type: ignore[operator]
-        metrics.of_server(server)
+        call_statistics.load_server_statistics(server)

@@ -28,6 +28,6 @@ def test_the_servers_own_refusal_is_understood(server: Peer, data: Any, required
 
     server.answers = refuse
     outcome = scene(server.url).call()
-    assert (outcome.status, outcome.reason, outcome.required) == ("error", "invalid_parameters", required)
+    assert (outcome.status, outcome.reason, outcome.required_capabilities) == ("error", "invalid_parameters", required)
     assert "does not pass on" in outcome.message
     assert row_of(outcome.call_id).error_code == "InvalidParameters"

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from mcp import definitions, health, servers
 from mcp.models import Tool
-from nhi import grants
+from mcp.servers import health, lifecycle
+from mcp.tools import definitions
+from nhi.access import grants
 from nhi.actors import SYSTEM
 from nhi.models import Identity, InvocationLog
 from tests.mcp import peer
@@ -43,7 +44,7 @@ def test_a_name_that_is_split_elsewhere_is_no_other_tool(settings: Settings) -> 
         assert made.call("rogue__safe__wipe").status == "success"
         for server, tool in (("rogue__safe", "wipe"), ("rogue", "wipe"), ("rogue__safe", "safe__wipe")):
             outcome = made.call(tool, server=server)
-            assert (outcome.status, outcome.held) == ("permission_denied", False), (server, tool)
+            assert (outcome.status, outcome.tool_is_visible) == ("permission_denied", False), (server, tool)
         assert [call["params"]["name"] for call in one.calls] == ["safe__wipe"]
     finally:
         context.__exit__(None, None, None)
@@ -77,7 +78,7 @@ def test_who_moves_a_server_does_not_approve_what_it_lists_then(settings: Settin
     try:
         made = scene(one.url)
         mover = cast.admin("mover")
-        servers.change(actor=mover, server=made.server, headers={"X-Team": "blue"})
+        lifecycle.change(actor=mover, server=made.server, headers={"X-Team": "blue"})
         one.tools.append(peer.tool("new"))
         health.refresh(server=made.server)
         for name in ("pay", "new"):

@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from common import clock
-from mcp import gateway
-from mcp.gateway import Outcome
+from common.db import clock
+from mcp.gateway import pipeline
+from mcp.gateway.pipeline import CallResult
 from mcp.models import Call, CallSlot
-from nhi import credentials, lifecycle
 from nhi.actors import SYSTEM
+from nhi.audit import row_macs
+from nhi.credentials import credentials
+from nhi.identities import lifecycle
 from nhi.models import Credential, Identity, InvocationLog, RefusedAuthentication
-from nhi.record import seal
 from tests.mcp import peer
 from tests.mcp.outcomes import CASES, ERROR, LIMITED, SCHEMA, Case, answers
 from tests.mcp.peer import Json, Peer
@@ -66,7 +67,7 @@ def spend_the_quota(made: Scene) -> None:
     assert made.call("quota").status == "success"
 
 
-def mistakes(case: Case, tool: str, outcome: Outcome, made: Scene, far_side: Peer) -> list[str]:
+def mistakes(case: Case, tool: str, outcome: CallResult, made: Scene, far_side: Peer) -> list[str]:
     row = InvocationLog.objects.filter(pk=outcome.call_id).first()
     if row is None:
         return [f"no row; {outcome}"]
@@ -76,13 +77,13 @@ def mistakes(case: Case, tool: str, outcome: Outcome, made: Scene, far_side: Pee
     expected: dict[str, tuple[Any, Any]] = {
         "row": ((row.status, row.reason, row.error_code), case.row),
         "outcome": ((outcome.status, outcome.reason, outcome.error_code), (case.outcome or case.row[0], *case.row[1:])),
-        "held": (outcome.held, case.held),
+        "held": (outcome.tool_is_visible, case.held),
         "message": (bool(outcome.message), case.row[0] != "success"),
         "error_message": (bool(row.error_message), case.row[0] != "success"),
         "server": (row.tool_name, server),
         "method": (row.method, method.translate({0: "\\u0000", 0xD800: "\\ud800"})),
         "hash": (row.args_hash, hashlib.sha256(plain).hexdigest()),
-        "seal": (seal.intact(row), True),
+        "seal": (row_macs.is_intact(row), True),
         "redaction_applied": (row.redaction_applied, case.redacted),
         "role": (row.agent_role, role),
         "role_id": (row.role_id is not None, bool(role)),
@@ -102,7 +103,7 @@ def canonical(arguments: Json) -> bytes:
 def test_a_caller_who_goes_away_leaves_a_row_that_says_so(made: Scene, far_side: Peer) -> None:
     async def leave() -> None:
         asking = made.ask("gone")
-        task = asyncio.create_task(gateway.call_tool(asking))
+        task = asyncio.create_task(pipeline.call_tool(asking))
         await until(lambda: len(far_side.calls) == 1, "called")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -112,13 +113,13 @@ def test_a_caller_who_goes_away_leaves_a_row_that_says_so(made: Scene, far_side:
     run(leave())
     [row] = InvocationLog.objects.filter(method="gone")
     assert (row.status, row.reason, row.error_code) == (ERROR, "cancelled", "ExecutionFailed")
-    assert seal.intact(row)
+    assert row_macs.is_intact(row)
     assert not Call.objects.exists()
 
 
 def test_a_stopped_call_says_why(made: Scene, far_side: Peer) -> None:
-    async def stop() -> Outcome:
-        task = asyncio.create_task(gateway.call_tool(made.ask("stopped")))
+    async def stop() -> CallResult:
+        task = asyncio.create_task(pipeline.call_tool(made.ask("stopped")))
         await until(lambda: len(far_side.calls) == 1, "called")
         await asyncio.to_thread(suspend)
         return await asyncio.wait_for(task, 10)

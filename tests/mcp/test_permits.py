@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
-from common import clock
-from mcp import approvals, budgets, conditions
-from mcp.approvals import NotWaiting
+from common.db import clock
+from mcp.approvals import decisions
+from mcp.approvals.decisions import ApprovalNotWaiting
+from mcp.gateway import dry_run
+from mcp.limits import budgets
 from mcp.models import Breaker, CallApproval, Tool
-from nhi import grants, roles
+from nhi.access import grants, roles
 from nhi.actors import SYSTEM
 from nhi.models import AuditEvent, Identity, InvocationLog, ToolPermission
 from tests.mcp.peer import Peer
@@ -37,7 +39,7 @@ def approved(made: Scene, arguments: dict[str, Any] | None = None) -> CallApprov
     outcome = made.call("echo", arguments)
     assert outcome.status == "pending_approval"
     waiting = CallApproval.objects.get(pk=outcome.call_id)
-    return approvals.approve(actor=tom(), approval=waiting, reason="Looked at it")
+    return decisions.approve(actor=tom(), approval=waiting, reason="Looked at it")
 
 
 def state(approval: CallApproval) -> str:
@@ -88,18 +90,18 @@ def test_what_nobody_decided_in_time_cannot_be_decided_any_more(made: Scene) -> 
     outcome = made.call()
     waiting = CallApproval.objects.get(pk=outcome.call_id)
     CallApproval.objects.update(expires_at=clock.database_now() - timedelta(seconds=1))
-    with pytest.raises(NotWaiting):
-        approvals.approve(actor=tom(), approval=waiting, reason="Looked at it")
-    assert approvals.expire() == 1
+    with pytest.raises(ApprovalNotWaiting):
+        decisions.approve(actor=tom(), approval=waiting, reason="Looked at it")
+    assert decisions.expire_overdue() == 1
     assert state(waiting) == "expired"
     assert waiting.sealed_arguments == ""
 
 
 def test_a_no_is_for_this_attempt(made: Scene, server: Peer) -> None:
     waiting = CallApproval.objects.get(pk=made.call().call_id)
-    approvals.refuse(actor=tom(), approval=waiting, reason="Not today")
-    with pytest.raises(NotWaiting):
-        approvals.approve(actor=tom(), approval=waiting, reason="After all")
+    decisions.refuse(actor=tom(), approval=waiting, reason="Not today")
+    with pytest.raises(ApprovalNotWaiting):
+        decisions.approve(actor=tom(), approval=waiting, reason="After all")
     assert made.call().status == "pending_approval"
     assert CallApproval.objects.count() == 2
     assert server.calls == []
@@ -121,7 +123,7 @@ def test_a_yes_beside_a_role_needs_no_grant_that_has_ended(made: Scene, server: 
     roles.assign(actor=SYSTEM, role=given, identity=bot, reason="For the test")
     grants.revoke(actor=SYSTEM, grant=ToolPermission.objects.get(agent=bot, tool=tool.pk), reason="By role now")
     approved(made)
-    said = {one.name: one.ok for one in conditions.conditions(bot.pk, tool.pk, {})}
+    said = {one.name: one.ok for one in dry_run.find_conditions(bot.pk, tool.pk, {})}
     assert said["approval"]
     assert made.call().status == "success"
 
@@ -141,10 +143,10 @@ def test_a_call_that_is_turned_away_keeps_its_yes(made: Scene, what: str) -> Non
         agent = made.made["agents"]["bot"]
         budget = budgets.create(actor=cast.admin(), scope="agent", target_id=agent, calls_per_hour=1)
         type(budget).objects.update(day_used=0)
-        from mcp.clerk.allotting import minute_of
+        from mcp.limits.budget_state import floor_to_minute
         from mcp.models import BudgetWindow
 
-        BudgetWindow.objects.create(budget=budget, minute=minute_of(clock.database_now()), used=1)
+        BudgetWindow.objects.create(budget=budget, minute=floor_to_minute(clock.database_now()), used=1)
     assert made.call().reason == {"breaker": "breaker_open", "budget": "quota_exceeded"}[what]
     assert state(permit) == "approved"
     Breaker.objects.update(state="CLOSED")
@@ -158,11 +160,11 @@ def test_what_was_asked_is_kept_sealed_and_then_without_secrets(made: Scene) -> 
     outcome = made.call("echo", {"token": CANARY, "text": f"use {CANARY}"})
     waiting = CallApproval.objects.get(pk=outcome.call_id)
     assert CANARY not in waiting.sealed_arguments
-    assert approvals.arguments_of(waiting) == {"token": CANARY, "text": f"use {CANARY}"}, "who decides sees it all"
-    approvals.approve(actor=tom(), approval=waiting, reason="Looked at it")
+    assert decisions.read_arguments(waiting) == {"token": CANARY, "text": f"use {CANARY}"}, "who decides sees it all"
+    decisions.approve(actor=tom(), approval=waiting, reason="Looked at it")
     waiting.refresh_from_db()
     assert waiting.sealed_arguments == ""
-    assert CANARY not in str(approvals.arguments_of(waiting))
+    assert CANARY not in str(decisions.read_arguments(waiting))
     assert CANARY not in str(list(AuditEvent.objects.values()))
 
 
@@ -176,9 +178,9 @@ def test_who_owns_the_agent_does_not_decide_about_its_calls(made: Scene) -> None
 
     owner.groups.add(Group.objects.get(name__iexact="approver"))
     fresh = type(owner).objects.get(pk=owner.pk)
-    assert approvals.why_not(person(fresh), waiting).startswith("bot is in your hands")
-    with pytest.raises(approvals.OwnRequest):
-        approvals.approve(actor=person(fresh), approval=waiting, reason="Mine")
+    assert decisions.why_not_decide(person(fresh), waiting).startswith("bot is in your hands")
+    with pytest.raises(decisions.OwnCallApproval):
+        decisions.approve(actor=person(fresh), approval=waiting, reason="Mine")
 
 
 @pytest.mark.parametrize(
@@ -192,9 +194,9 @@ def test_who_owns_the_agent_does_not_decide_about_its_calls(made: Scene) -> None
     ],
 )  # fmt: skip
 def test_a_budget_that_means_nothing_is_refused_by_name(made: Scene, limits: dict[str, Any]) -> None:
-    from common.errors import Duplicate, Invalid
+    from common.errors import Duplicate, InvalidInput
 
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         budgets.create(actor=cast.admin(), scope="agent", target_id=made.made["agents"]["bot"], **limits)
     assert refused.value.fields
     assert not isinstance(refused.value, Duplicate)

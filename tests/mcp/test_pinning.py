@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from mcp import catalogue, definitions, health, servers
-from mcp.catalogue import ChangedMeanwhile
-from mcp.definitions import OwnChange
 from mcp.models import Server, ServerSecret, Tool, ToolDefinition
+from mcp.servers import health, lifecycle
+from mcp.tools import catalogue, definitions
+from mcp.tools.catalogue import ServerChangedMeanwhile
+from mcp.tools.definitions import OwnChange
 from nhi.actors import SYSTEM
 from nhi.models import AuditEvent, User
 from tests.mcp import peer
@@ -65,7 +66,7 @@ def test_whatever_changes_is_quarantined_until_another_person_approves_it(
 def test_what_is_approved_while_it_changes_does_not_stay_approved(made: Scene, server: Peer, monkeypatch: Any) -> None:
     server.tools[0]["description"] = "Other words"
     refresh(made)
-    see = definitions.see
+    see = definitions.record_definition
 
     def meanwhile(*args: Any, **given: Any) -> bool:
         """The tools were read, and nothing of them is written yet."""
@@ -73,7 +74,7 @@ def test_what_is_approved_while_it_changes_does_not_stay_approved(made: Scene, s
             aside.submit(approve_apart, made).result(10)
         return see(*args, **given)
 
-    monkeypatch.setattr(definitions, "see", meanwhile)
+    monkeypatch.setattr(definitions, "record_definition", meanwhile)
     server.tools[0]["description"] = "Yet other words"
     refresh(made)
     assert refused_as(made) == "definition_changed"
@@ -104,9 +105,9 @@ def test_tools_that_come_go_and_return(made: Scene, server: Peer) -> None:
 
 def test_what_was_asked_before_a_change_is_not_taken_for_what_it_says_after(made: Scene, server: Peer) -> None:
     before = made.server
-    servers.change(actor=tom(), server=made.server, headers={"X-Team": "blue"})
-    with pytest.raises(ChangedMeanwhile):
-        catalogue.take_down(actor=SYSTEM, server=before, listed=[peer.tool("planted")])
+    lifecycle.change(actor=tom(), server=made.server, headers={"X-Team": "blue"})
+    with pytest.raises(ServerChangedMeanwhile):
+        catalogue.record_listing(actor=SYSTEM, server=before, listed_tools=[peer.tool("planted")])
     assert not Tool.objects.filter(name="planted").exists()
 
 
@@ -147,11 +148,11 @@ def test_a_tool_that_cannot_be_registered_hides_no_change_of_another(made: Scene
 def test_one_server_that_cannot_be_met_hides_no_change_of_another(made: Scene, server: Peer, settings: Any) -> None:
     settings.MCP_REFRESH_SECONDS = 0
     spoilt = scene(server.url, server="spoilt", agents=["other"])
-    servers.change(
+    lifecycle.change(
         actor=tom(), server=spoilt.server, headers={"X-Key": "${KEY}"}, secret_values={"KEY": "a-canary-of-this-test"}
     )
     ServerSecret.objects.update(sealed="not what was sealed")
     Server.objects.filter(name="spoilt").update(last_refreshed_at=None)
     server.tools[0]["description"] = "Something else"
-    health.refresh_due()
+    health.refresh_due_servers()
     assert refused_as(made) == "definition_changed"

@@ -11,11 +11,11 @@ from django.db import connection
 from django.db.backends.signals import connection_created
 
 from common.errors import RecordUnavailable
-from mcp import gateway
-from mcp.clerk.desk import desk
+from mcp.gateway import pipeline
+from mcp.gateway.batch.worker import batch_worker
 from mcp.models import Call
+from nhi.audit import row_macs
 from nhi.models import InvocationLog
-from nhi.record import seal
 from tests.mcp.peer import Peer
 from tests.mcp.scene import Scene, do, run, scene, until
 from tests.services.waiting import wait_for
@@ -96,7 +96,7 @@ def test_after_one_row_that_could_not_be_written_nothing_is_sent(made: Scene, se
         pk=InvocationLog.objects.latest("timestamp", "id").pk
     )
     assert (row.status, row.reason) == ("success", ""), "the call was made, and now has its row"
-    assert seal.intact(row)
+    assert row_macs.is_intact(row)
     assert not Call.objects.exists()
 
 
@@ -114,7 +114,7 @@ def test_a_refusal_that_could_not_be_written_stops_the_deciding_too(made: Scene,
 
 def test_all_calls_in_flight_get_their_rows_when_it_works_again(made: Scene, server: Peer) -> None:
     async def many() -> list[Any]:
-        tasks = [asyncio.create_task(gateway.call_tool(made.ask())) for _ in range(10)]
+        tasks = [asyncio.create_task(pipeline.call_tool(made.ask())) for _ in range(10)]
         await until(lambda: len(server.calls) == 10, "called")
         await asyncio.to_thread(break_it)
         server.let_go()
@@ -164,13 +164,13 @@ def as_somebody() -> Iterator[str]:
             with connection.cursor() as cursor:
                 cursor.execute(f"SET ROLE {role}")
 
-    desk.stop()
+    batch_worker.stop()
     connection_created.connect(become)
     try:
         yield role
     finally:
         connection_created.disconnect(become)
-        desk.stop()
+        batch_worker.stop()
         do((f"DROP OWNED BY {role}", f"DROP ROLE {role}"))
 
 

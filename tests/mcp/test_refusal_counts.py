@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from common import clock, crypto
-from mcp import edge, gateway, metrics, rollups
+from common import crypto
+from common.db import clock
+from mcp.gateway import call_statistics, pipeline
 from mcp.models import CallApproval
+from mcp.server import rest_renderer
+from nhi.audit import invocations, refusal_limits, row_macs
 from nhi.models import CallRollup, InvocationLog, RefusalCount, RefusalTotal
-from nhi.record import invocations, refusal_counts, seal
 from tests.mcp.peer import Peer
 from tests.mcp.scene import Scene, run, scene
 from tests.mcp.test_desk import at_once, desks, wish
@@ -26,14 +28,14 @@ LIMIT = 5
 
 @pytest.fixture
 def made(server: Peer, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    monkeypatch.setattr(refusal_counts, "MAX_ROWS", LIMIT)
+    monkeypatch.setattr(refusal_limits, "MAX_ROWS_PER_MINUTE", LIMIT)
     return scene(server.url, agents=["bot", "stranger", "other"], without=["stranger", "other"])
 
 
 @pytest.fixture(autouse=True)
 def _one_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test that runs over the end of a minute counts as one."""
-    monkeypatch.setattr(refusal_counts, "minute_of", hour_of)
+    monkeypatch.setattr(refusal_limits, "minute_of", hour_of)
 
 
 def hour_of(moment: datetime) -> datetime:
@@ -51,31 +53,31 @@ def logged(**where: Any) -> int:
 
 
 def test_the_limit_is_what_the_contract_says() -> None:
-    assert refusal_counts.MAX_ROWS == 600
+    assert refusal_limits.MAX_ROWS_PER_MINUTE == 600
 
 
 def test_past_the_limit_a_refusal_is_counted_and_names_no_call(made: Scene) -> None:
-    replies = [edge.answer(made.call(agent="stranger")) for _ in range(LIMIT + 3)]
+    replies = [rest_renderer.render_result(made.call(agent="stranger")) for _ in range(LIMIT + 3)]
     assert ["X-Call-ID" in reply.headers for reply in replies] == [True] * LIMIT + [False] * 3
     assert [reply.status for reply in replies] == [404] * (LIMIT + 3)
     assert InvocationLog.objects.count() == LIMIT
     assert RefusalCount.objects.get().count == 3
     end_the_minute()
-    assert refusal_counts.flush() == 1
+    assert refusal_limits.flush_counts() == 1
     row = InvocationLog.objects.get(calls__gt=1)
     assert (row.calls, row.details["count"], row.status, row.reason) == (3, 3, "permission_denied", "no_grant")
     assert (row.agent_name, row.tool_name, row.method) == ("stranger", "peer", "echo")
     assert row.error_message == "3 more calls refused in this minute"
     assert (row.args_hash, row.source, row.request_id) == ("", "", row.pk)
-    assert seal.intact(row)
+    assert row_macs.is_intact(row)
     assert logged() == len(replies)
-    assert refusal_counts.flush() == 0, "once"
+    assert refusal_limits.flush_counts() == 0, "once"
     assert not RefusalCount.objects.exists()
 
 
 def test_a_refusal_that_was_held_carries_no_id_in_its_body_either(made: Scene) -> None:
     made.tool().server.__class__.objects.update(enabled=False)
-    bodies = [edge.answer(made.call()) for _ in range(LIMIT + 1)]
+    bodies = [rest_renderer.render_result(made.call()) for _ in range(LIMIT + 1)]
     assert "call_id" in bodies[0].body["details"]
     assert "call_id" not in bodies[-1].body["details"]
     assert bodies[-1].body["details"]["reason"] == "server_disabled"
@@ -91,7 +93,7 @@ def test_what_is_allowed_is_never_counted_away(made: Scene) -> None:
 def test_another_identity_has_rows_of_its_own(made: Scene) -> None:
     for _ in range(LIMIT + 2):
         made.call(agent="stranger")
-    assert edge.answer(made.call(agent="other")).headers["X-Call-ID"]
+    assert rest_renderer.render_result(made.call(agent="other")).headers["X-Call-ID"]
     assert InvocationLog.objects.filter(agent_name="other").count() == 1
 
 
@@ -100,10 +102,10 @@ def test_names_that_no_tool_has_are_one_object(made: Scene) -> None:
         made.call(f"peer__invented_{number}", agent="stranger")
     assert RefusalCount.objects.get().count == 20
     end_the_minute()
-    refusal_counts.flush()
+    refusal_limits.flush_counts()
     row = InvocationLog.objects.get(calls=20)
     assert (row.tool_name, row.method, row.tool_id) == ("*", "*", None)
-    assert seal.intact(row)
+    assert row_macs.is_intact(row)
 
 
 def test_it_is_exact_over_processes(made: Scene) -> None:
@@ -124,7 +126,7 @@ def test_it_is_exact_over_processes(made: Scene) -> None:
     rows = set(InvocationLog.objects.values_list("pk", flat=True))
     assert {answer.call_id for answer in answers if answer.recorded} == rows
     end_the_minute()
-    refusal_counts.flush()
+    refusal_limits.flush_counts()
     assert logged() == 4 * count
 
 
@@ -133,7 +135,7 @@ def test_two_that_flush_at_once_write_each_count_once(made: Scene) -> None:
         for _ in range(LIMIT):
             made.call(name, agent="stranger")
     end_the_minute()
-    at_once([refusal_counts.flush] * 3)
+    at_once([refusal_limits.flush_counts] * 3)
     assert logged() == 2 * LIMIT
 
 
@@ -145,9 +147,9 @@ def test_a_flush_that_fails_half_way_loses_nothing(made: Scene, monkeypatch: pyt
     with monkeypatch.context() as broken:
         broken.setattr(RefusalCount.objects.none().__class__, "delete", lambda _self: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            refusal_counts.flush()
+            refusal_limits.flush_counts()
     assert InvocationLog.objects.count() == LIMIT
-    refusal_counts.flush()
+    refusal_limits.flush_counts()
     assert logged() == 2 * (LIMIT + 2)
 
 
@@ -155,7 +157,7 @@ def test_the_minute_is_left_open_until_it_has_ended(made: Scene) -> None:
     for _ in range(LIMIT + 1):
         made.call(agent="stranger")
     RefusalCount.objects.update(minute=clock.database_now().replace(second=0, microsecond=0))
-    assert refusal_counts.flush() == 0
+    assert refusal_limits.flush_counts() == 0
     assert RefusalCount.objects.exists()
 
 
@@ -165,7 +167,7 @@ def test_a_call_that_waits_for_approval_keeps_its_row_and_is_followed_by_it(made
         made.call("nothing")
     first = made.call(arguments={"n": 1})
     assert (first.status, first.recorded) == ("pending_approval", True)
-    again = edge.answer(made.call(arguments={"n": 1}))
+    again = rest_renderer.render_result(made.call(arguments={"n": 1}))
     assert again.status == 202
     assert "X-Call-ID" not in again.headers
     approval = CallApproval.objects.get()
@@ -177,11 +179,11 @@ def test_whoever_counts_calls_counts_them(made: Scene) -> None:
     for _ in range(LIMIT + 7):
         made.call(agent="stranger")
     end_the_minute()
-    refusal_counts.flush()
-    assert metrics.of_server(made.server).invocation_count == LIMIT + 7
+    refusal_limits.flush_counts()
+    assert call_statistics.load_server_statistics(made.server).invocation_count == LIMIT + 7
     hour = hour_of(clock.database_now() - timedelta(minutes=2))
-    rollups._sum_hour(hour)
-    rollups._sum_hour(hour + timedelta(hours=1))
+    call_statistics._sum_hour(hour)
+    call_statistics._sum_hour(hour + timedelta(hours=1))
     assert sum(CallRollup.objects.values_list("calls", flat=True)) == LIMIT + 7
 
 
@@ -191,7 +193,7 @@ def test_a_count_that_comes_late_stands_where_sums_still_look(made: Scene) -> No
     end_the_minute(timedelta(hours=3))
     minute = RefusalCount.objects.get().minute
     before = clock.database_now()
-    refusal_counts.flush()
+    refusal_limits.flush_counts()
     row = InvocationLog.objects.get(details__has_key="count")
     assert row.timestamp >= before
     assert row.details["minute"] == minute.isoformat()
@@ -203,11 +205,11 @@ def test_a_row_of_the_version_before_stays_intact_and_stands_for_one_call(made: 
         tool_name="peer", method="echo", args_hash="0" * 64, request_id=made.tool().identity.pk, source="",
     )  # fmt: skip
     old = {**invocations.end(begun, status="success"), "row_version": 1}
-    old["row_mac"] = crypto.row_mac(invocations.covered(old))
-    assert seal.intact(InvocationLog(**old))
-    assert not seal.intact(InvocationLog(**{**old, "calls": 1000}))
+    old["row_mac"] = crypto.compute_row_mac(invocations.mac_input(old))
+    assert row_macs.is_intact(InvocationLog(**old))
+    assert not row_macs.is_intact(InvocationLog(**{**old, "calls": 1000}))
     new = invocations.end(begun, status="success")
-    assert not seal.intact(InvocationLog(**{**new, "calls": 1000}))
+    assert not row_macs.is_intact(InvocationLog(**{**new, "calls": 1000}))
 
 
 def test_a_lease_of_the_version_before_becomes_a_row(made: Scene) -> None:
@@ -224,10 +226,10 @@ def test_a_lease_of_the_version_before_becomes_a_row(made: Scene) -> None:
 
 def test_all_of_a_flood_are_in_the_log(made: Scene) -> None:
     async def flood() -> list[Any]:
-        return await asyncio.gather(*(gateway.call_tool(made.ask(agent="stranger")) for _ in range(120)))
+        return await asyncio.gather(*(pipeline.call_tool(made.ask(agent="stranger")) for _ in range(120)))
 
     outcomes = run(flood())
     assert sum(outcome.recorded for outcome in outcomes) == LIMIT
     end_the_minute()
-    refusal_counts.flush()
+    refusal_limits.flush_counts()
     assert logged(agent_name="stranger") == 120

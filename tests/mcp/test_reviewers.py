@@ -10,14 +10,18 @@ import pytest
 from aiohttp import web
 from django.db import transaction
 
-from mcp import definitions, health, reviewers, servers
 from mcp.admin.navigation import quarantined
-from mcp.definitions import OwnChange
 from mcp.models import PendingChange, Server, Tool
-from mcp.reviewers import Remedy
-from nhi import actors, credentials, identities, people
+from mcp.servers import health, lifecycle
+from mcp.tools import definitions, reviewers
+from mcp.tools.definitions import OwnChange
+from mcp.tools.reviewers import ReviewRemedy
+from nhi import actors
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
+from nhi.identities import identities
 from nhi.models import User
+from nhi.people import people
 from tests.mcp import peer
 from tests.mcp.peer import Peer
 from tests.nhi import cast
@@ -64,10 +68,10 @@ class House:
     def reach(self, who: str, **given: Any) -> None:
         approved = self.tool.approved
         assert approved is not None
-        servers.change(actor=cast.admin(who), server=self.server, **given)
+        lifecycle.change(actor=cast.admin(who), server=self.server, **given)
         self.last_setter = who
         before, after = approved.body["server"], self.server.identity
-        changed = reviewers.changed_places(before, after)
+        changed = reviewers.find_changed_places(before, after)
         now_set = [place for place in changed if place.split(".")[0] in given]
         self.setters = {place: name for place, name in self.setters.items() if place in changed}
         self.setters |= dict.fromkeys(now_set, who)
@@ -93,9 +97,9 @@ class House:
 
 
 def house(upstream: Peer, name: str) -> House:
-    servers.create(
+    lifecycle.create(
         actor=cast.admin("mara"), name=name, owner=cast.user("olga", "operator"),
-        given={"transport": "http", "base_url": upstream.url},
+        configuration={"transport": "http", "base_url": upstream.url},
     )  # fmt: skip
     made = House(upstream, name)
     made.approve("tom")
@@ -123,7 +127,7 @@ def may_approve(made: House, who: str) -> bool:
     return True
 
 
-def carry_out(made: House, remedy: Remedy) -> None:
+def carry_out(made: House, remedy: ReviewRemedy) -> None:
     """Do what the sentence says, and nothing else."""
     approved = made.tool.approved
     assert approved is not None
@@ -131,7 +135,7 @@ def carry_out(made: House, remedy: Remedy) -> None:
         server = approved.body["server"]
         fields = {place.split(".")[0] for place in remedy.places}
         if fields:
-            servers.change(actor=cast.admin("mara"), server=made.server, **{name: server[name] for name in fields})
+            lifecycle.change(actor=cast.admin("mara"), server=made.server, **{name: server[name] for name in fields})
         if "the capability" in remedy.sentence:
             identities.change(
                 actor=cast.admin("tom"), identity=made.tool.identity, capability=approved.body["capability"]
@@ -144,7 +148,7 @@ def carry_out(made: House, remedy: Remedy) -> None:
             given["base_url"] = f"{made.peer.url}?taken=over"
         else:
             given.setdefault("headers", dict(made.server.headers))[key] = "taken over"
-    servers.change(actor=cast.admin(remedy.by), server=made.server, **(given or {"headers": {"X-Any": "1"}}))
+    lifecycle.change(actor=cast.admin(remedy.by), server=made.server, **(given or {"headers": {"X-Any": "1"}}))
 
 
 @pytest.mark.parametrize("first", EVENTS)
@@ -188,7 +192,7 @@ def check(made: House, story: str) -> set[str]:
     free = {name for name in ADMINS if may_approve(made, name)}
     assert free == made.expected(), story
     assert free == {name for name in ADMINS if made.tool in quarantined(cast.admin(name))}, story
-    nobody = reviewers.dead_end(made.tool, reviewers.who_is_barred(made.tool))
+    nobody = reviewers.find_dead_end(made.tool, reviewers.find_barred(made.tool))
     assert (nobody is None) is bool(free), story
     if nobody is not None:
         assert {bar.name for bar in nobody.bars} == set(ADMINS), story
@@ -198,7 +202,7 @@ def check(made: House, story: str) -> set[str]:
     return free
 
 
-def check_that_it_helps(made: House, remedy: Remedy, story: str) -> None:
+def check_that_it_helps(made: House, remedy: ReviewRemedy, story: str) -> None:
     if not (remedy.places or remedy.restores or remedy.by):
         assert "superuser can give another person a role" in remedy.sentence
         assert may_approve(made, "uma"), story
@@ -261,7 +265,7 @@ def test_a_service_account_is_no_second_person(server: Peer) -> None:
     made = house(server, "automated")
     account = cast.service("deployer", owner=cast.user("tom", "security-admin"))
     identities.set_console_roles(actor=SYSTEM, identity=account, roles=["security-admin"])
-    servers.change(actor=actors.identity(account), server=made.server, headers={"X-A": "1"})
+    lifecycle.change(actor=actors.identity(account), server=made.server, headers={"X-A": "1"})
     tool = made.tool
     assert tool.current is not None
     with pytest.raises(OwnChange, match="You stood behind the service account deployer, which set the header X-A"):
@@ -281,7 +285,7 @@ def test_who_made_a_credential_of_the_service_account_stands_behind_it(server: P
     User.objects.filter(pk=tom.pk).update(is_superuser=True)
     credentials.issue(actor=actors.person(User.objects.get(pk=tom.pk)), holder=account)
     User.objects.filter(pk=tom.pk).update(is_superuser=False)
-    servers.change(actor=actors.identity(account), server=made.server, headers={"X-A": "1"})
+    lifecycle.change(actor=actors.identity(account), server=made.server, headers={"X-A": "1"})
     assert not may_approve(made, "tom")
     assert made.tool not in quarantined(cast.admin("tom"))
     assert may_approve(made, "mara")
@@ -311,9 +315,9 @@ def test_nobody_is_stuck_while_a_third_may(server: Peer) -> None:
     cast.admin("uma")
     made.change("mara address")
     made.change("tom capability")
-    assert reviewers.dead_end(made.tool, reviewers.who_is_barred(made.tool)) is None
+    assert reviewers.find_dead_end(made.tool, reviewers.find_barred(made.tool)) is None
     User.objects.filter(username="uma").update(is_active=False)
-    assert reviewers.dead_end(made.tool, reviewers.who_is_barred(made.tool)) is not None
+    assert reviewers.find_dead_end(made.tool, reviewers.find_barred(made.tool)) is not None
 
 
 def test_a_superuser_with_a_part_is_told_to_break_glass(server: Peer) -> None:
@@ -321,7 +325,7 @@ def test_a_superuser_with_a_part_is_told_to_break_glass(server: Peer) -> None:
     root = people.create(actor=SYSTEM, username="root", superuser=True).user
     made.change("mara address")
     made.change("tom capability")
-    servers.change(actor=actors.person(root), server=made.server, headers={"X-Root": "1"})
-    nobody = reviewers.dead_end(made.tool, reviewers.who_is_barred(made.tool))
+    lifecycle.change(actor=actors.person(root), server=made.server, headers={"X-Root": "1"})
+    nobody = reviewers.find_dead_end(made.tool, reviewers.find_barred(made.tool))
     assert nobody is not None
     assert "root may approve it as superuser, on record as breaking glass." in str(nobody)

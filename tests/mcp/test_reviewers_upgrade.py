@@ -3,9 +3,10 @@
 import pytest
 from django.db import connection
 
-from mcp import reviewers, servers
 from mcp.models import PendingChange, ToolDefinition
-from nhi import identities
+from mcp.servers import lifecycle
+from mcp.tools import reviewers
+from nhi.identities import identities
 from tests.mcp import peer
 from tests.mcp.peer import Peer
 from tests.mcp.pinning import mara, refresh, refused_as, tom
@@ -24,8 +25,8 @@ def test_parts_are_read_from_the_versions_that_were_kept(made: Scene, server: Pe
     server.tools.append(peer.tool("calm"))
     refresh(made)
     vera = cast.admin("vera")
-    servers.change(actor=vera, server=made.server, headers={"X-Team": "blue"})
-    servers.change(actor=tom(), server=made.server, base_url=f"{server.url}?x=1")
+    lifecycle.change(actor=vera, server=made.server, headers={"X-Team": "blue"})
+    lifecycle.change(actor=tom(), server=made.server, base_url=f"{server.url}?x=1")
     uma = cast.admin("uma")
     identities.change(actor=uma, identity=made.tool().identity, capability="shared.read")
     tool, calm = made.tool(), made.tool("calm")
@@ -42,7 +43,7 @@ def test_parts_are_read_from_the_versions_that_were_kept(made: Scene, server: Pe
         ))  # fmt: skip
     places = {(row.place, row.changed_by_name) for row in PendingChange.objects.filter(tool=tool)}
     assert places == {("headers.X-Team", "vera"), ("base_url", "tom"), ("capability", "uma")}
-    bars = reviewers.who_is_barred(made.tool())
+    bars = reviewers.find_barred(made.tool())
     assert {bar.name for bar in bars.values()} == {"vera", "tom", "uma"}
     assert mara().id not in bars
     assert {row.place for row in PendingChange.objects.filter(tool=calm)} == {"headers.X-Team", "base_url"}

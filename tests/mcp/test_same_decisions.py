@@ -1,4 +1,4 @@
-"""The clerk's own query finds what the one of `nhi.facts` finds: the whole table of decisions, through both."""
+"""The gateway decides from a query of its own. It finds what `nhi.authorization.facts` and its checks find."""
 
 import hashlib
 from dataclasses import replace
@@ -6,16 +6,18 @@ from typing import Any
 
 import pytest
 
-from common import canonical
+from common import canonical_json
 from common.ids import uuid7
-from mcp.arguments import known, problems
-from mcp.clerk import database, deciding, reading
-from mcp.clerk.words import Wish
-from nhi import delegation, facts, tokens
-from nhi.chains import Link
-from nhi.delegation import Principal
+from mcp.gateway.arguments import find_problems, prepare_schema
+from mcp.gateway.batch import database, decision
+from mcp.gateway.batch import facts as batch_facts
+from mcp.gateway.types import CallRequest
+from nhi.authorization import facts
+from nhi.credentials import tokens
+from nhi.decisions import delegation
+from nhi.decisions.delegation import ChainLink, Principal
+from nhi.decisions.types import Decision, RequestedAction
 from nhi.models import Identity, ToolPermission
-from nhi.terms import Action, Decision
 from tests.mcp.behind import stand_behind_a_server
 from tests.nhi.decisions import stage, table
 from tests.nhi.decisions.stage import AUDIENCE, Staged
@@ -57,11 +59,11 @@ def test_one_query_serves_a_whole_batch(django_assert_num_queries: Any) -> None:
 
 @pytest.mark.capability("NHI-20")
 def test_on_whose_behalf_it_may_be_called_is_found_alike() -> None:
-    """Whatever somebody may, whoever acts for it may: the clerk's own query, and the one of `nhi.facts`."""
+    """Whatever somebody may, whoever acts for it may: the batch's query and that of `nhi.authorization.facts`."""
     staged = stage.stage(CASES)
     stand_behind_a_server(Identity.objects.filter(pk__in=[each.target_id for each in staged]))
     names = dict(Identity.objects.values_list("pk", "name"))
-    rows = database.principals([(each.caller_id, names[each.target_id]) for each in staged])
+    rows = database.load_principals([(each.caller_id, names[each.target_id]) for each in staged])
     wrong = [
         each.case.case
         for each, row in zip(staged, rows, strict=True)
@@ -72,54 +74,57 @@ def test_on_whose_behalf_it_may_be_called_is_found_alike() -> None:
 
 
 def _by_clerk(each: Staged, row: Any) -> Principal:
-    found = reading.read_principal(row)
-    held = [match for match in (reading.grant(found), reading.role(found)) if match is not None]
+    found = batch_facts.read_principal_facts(row)
+    held = [match for match in (batch_facts.find_grant(found), batch_facts.find_role(found)) if match is not None]
     limited = ToolPermission.objects.filter(pk__in=[match.id for match in held]).exclude(allowed_parameters=None)
     schemas = dict(limited.values_list("pk", "allowed_parameters"))
     known = [replace(match, allowed_parameters=schemas.get(match.id)) for match in held]
-    return Principal("the caller", reading.caller(found), tuple(known))
+    return Principal("the caller", batch_facts.build_caller(found), tuple(known))
 
 
 def _by_facts(each: Staged) -> Principal:
-    return facts.of_principals([Link(each.caller_id, "the caller")], each.target_id)[0]
+    return facts.for_principals([ChainLink(each.caller_id, "the caller")], each.target_id)[0]
 
 
 def _stands(each: Staged, principal: Principal) -> str:
-    wanted = Action("call", each.case.arguments)
+    wanted = RequestedAction("call", each.case.arguments)
     loaded = facts.for_question(each.caller_id, each.target_id)
     now, target = loaded.facts.decided_at, loaded.target
-    return delegation.along([principal], wanted, target, decision_id=uuid7(), at=now).condition.reason
+    return delegation.check_principals([principal], wanted, target, decision_id=uuid7(), at=now).condition.reason
 
 
-def decide(wishes: list[Wish]) -> list[Decision]:
+def decide(wishes: list[CallRequest]) -> list[Decision]:
     asked = [
-        (one.shown.public_id, None, None, one.name, one.args_hash)
-        if isinstance(one.shown, tokens.ParsedCredential)
-        else (None, one.shown.credential_id, one.shown.identity_id, one.name, one.args_hash)
+        (one.token.public_id, None, None, one.name, one.args_hash)
+        if isinstance(one.token, tokens.ParsedCredentialToken)
+        else (None, one.token.credential_id, one.token.identity_id, one.name, one.args_hash)
         for one in wishes
     ]
-    rows = database.facts(asked)
-    return [deciding.decide(reading.read(row), one).decision for row, one in zip(rows, wishes, strict=True)]
+    rows = database.load_facts(asked)
+    return [
+        decision.decide_call(batch_facts.read_facts(row), one).decision for row, one in zip(rows, wishes, strict=True)
+    ]
 
 
-def wish(each: Staged) -> Wish:
+def wish(each: Staged) -> CallRequest:
     shown = tokens.parse(each.shown)
     assert shown is not None
     server, _, tool = Identity.objects.get(pk=each.target_id).name.partition("__")
     arguments = each.case.arguments or {}
     limited = ToolPermission.objects.exclude(allowed_parameters=None).filter(tool_id=each.target_id)
-    return Wish(
+    return CallRequest(
         call_id=uuid7(),
-        shown=shown,
+        token=shown,
         audience=AUDIENCE,
         server=server,
         tool=tool,
         arguments=arguments,
-        args_hash=hashlib.sha256(canonical.encode(arguments)).hexdigest(),
+        args_hash=hashlib.sha256(canonical_json.encode(arguments)).hexdigest(),
         request_id=uuid7(),
         source=each.source,
         checked={
-            grant.pk: problems(known(grant.allowed_parameters or {}, whose="the grant"), arguments) for grant in limited
+            grant.pk: find_problems(prepare_schema(grant.allowed_parameters or {}, owner_label="the grant"), arguments)
+            for grant in limited
         },
     )
 

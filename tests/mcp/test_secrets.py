@@ -15,10 +15,12 @@ from django.apps import apps
 from django.core.management import call_command
 from django.test import Client
 
-from mcp import catalogue, definitions, health, secrets, servers, upstream
-from mcp.gateway import Outcome
+from mcp.client import transports
+from mcp.gateway.pipeline import CallResult
 from mcp.models import Server, ServerSecret, Tool
-from nhi import grants
+from mcp.servers import health, lifecycle, secrets
+from mcp.tools import catalogue, definitions
+from nhi.access import grants
 from nhi.actors import SYSTEM
 from nhi.models import Identity, InvocationLog
 from tests.mcp import peer
@@ -130,7 +132,7 @@ def made(far_side: Peer) -> Scene:
     far_side.tools[0]["description"] = f"Sends {CANARY} along."
     far_side.tools[1]["inputSchema"] = {"type": "object", "properties": {CANARY: {"default": CANARY}}}
     vera, tom = cast.admin("vera"), cast.admin("tom")
-    servers.change(
+    lifecycle.change(
         actor=vera, server=known.server, headers={"X-Key": "${KEY}"},
         secret_values={"KEY": CANARY},
     )  # fmt: skip
@@ -183,7 +185,7 @@ def test_no_place_a_server_writes_to_shows_its_secret(
     assert "[REDACTED" in made.server.instructions
 
 
-def shown(outcome: Outcome) -> str:
+def shown(outcome: CallResult) -> str:
     return json.dumps({"result": outcome.result, "message": outcome.message}, ensure_ascii=False)
 
 
@@ -255,7 +257,7 @@ def test_a_server_that_never_answers_well_tells_nothing_either(far_side: Peer, m
 def owner(tmp_path: Path, monkeypatch: Any) -> Iterator[Owner]:
     started = Owner(tmp_path / "owner")
     started.start()
-    monkeypatch.setitem(upstream.TRANSPORTS, "stdio", started.transport)
+    monkeypatch.setitem(transports.TRANSPORTS, "stdio", started.transport)
     try:
         yield started
     finally:
@@ -269,7 +271,7 @@ def test_nor_does_a_process_that_is_given_it_in_its_environment(owner: Owner, ma
         env={"KEY": "${KEY}"}, created_by_name="mara",
     )  # fmt: skip
     secret = ServerSecret(server=server, name="KEY", set_by_name="mara")
-    secrets.seal(secret, CANARY)
+    secrets.seal_secret(secret, CANARY)
     secret.save()
     owner.launches[str(server.pk)] = {
         "argv": [str(owner.puppet)], "env": {"KEY": CANARY}, "revision": server.revision, "enabled": True,
@@ -280,7 +282,7 @@ def test_nor_does_a_process_that_is_given_it_in_its_environment(owner: Owner, ma
     assert server.status == "Ready", server.status_reason
     bot, names = Identity.objects.get(name="bot"), ("environment", "complain", "last_words")
     # It lists none of those that it has.
-    catalogue.take_down(actor=SYSTEM, server=server, listed=[peer.tool(name) for name in names])
+    catalogue.record_listing(actor=SYSTEM, server=server, listed_tools=[peer.tool(name) for name in names])
     for tool in Tool.objects.filter(server=server, name__in=names).select_related("current", "identity"):
         assert tool.current is not None
         definitions.approve(

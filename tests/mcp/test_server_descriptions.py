@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from common.errors import Invalid
-from mcp import servers
+from common.errors import InvalidInput
 from mcp.models import Server
+from mcp.servers import lifecycle
 from tests.nhi import cast
 
 pytestmark = [pytest.mark.capability("MCP-01"), pytest.mark.django_db]
@@ -16,11 +16,15 @@ STDIO = {"transport": "stdio", "command": sys.executable, "args": ["examples/tod
 
 
 def problems(name: str = "peer", secrets: dict[str, str] | None = None, **given: Any) -> dict[str, str]:
-    with pytest.raises(Invalid) as raised:
-        servers.create(
-            actor=cast.admin(), name=name, owner=cast.user("olga", "operator"), given=given, secret_values=secrets,
-            meet_now=False,
-        )  # fmt: skip
+    with pytest.raises(InvalidInput) as raised:
+        lifecycle.create(
+            actor=cast.admin(),
+            name=name,
+            owner=cast.user("olga", "operator"),
+            configuration=given,
+            secret_values=secrets,
+            connect_now=False,
+        )
     assert not Server.objects.exists()
     return {one.field: one.message for one in raised.value.fields}
 
@@ -59,10 +63,14 @@ def test_a_secret_in_plain_text_is_refused(where: str, name: str, value: str) ->
 
 
 def test_a_secret_is_named_where_it_is_used() -> None:
-    made = servers.create(
-        actor=cast.admin(), name="peer", owner=cast.user("olga", "operator"), meet_now=False,
-        given={**HTTP, "headers": {"Authorization": "Bearer ${TOKEN}"}}, secret_values={"TOKEN": "plainly-here"},
-    )  # fmt: skip
+    made = lifecycle.create(
+        actor=cast.admin(),
+        name="peer",
+        owner=cast.user("olga", "operator"),
+        connect_now=False,
+        configuration={**HTTP, "headers": {"Authorization": "Bearer ${TOKEN}"}},
+        secret_values={"TOKEN": "plainly-here"},
+    )
     assert made.headers == {"Authorization": "Bearer ${TOKEN}"}
     assert "plainly-here" not in made.secrets.get().sealed
 

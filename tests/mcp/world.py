@@ -30,12 +30,17 @@ class Wanted:
 
 
 def build(wanted: Wanted) -> Json:
-    from mcp import budgets, definitions, servers
+    from mcp.limits import budgets
     from mcp.models import Breaker, Tool
-    from nhi import credentials, grants, identities, people, roles
+    from mcp.servers import lifecycle
+    from mcp.tools import definitions
+    from nhi.access import grants, roles
     from nhi.actors import SYSTEM, person
     from nhi.choices import Kind
+    from nhi.credentials import credentials
+    from nhi.identities import identities
     from nhi.models import User
+    from nhi.people import people
 
     owner = User.objects.filter(username="owner").first() or people.create(actor=SYSTEM, username="owner").user
     mara = User.objects.filter(username="mara").first()
@@ -45,7 +50,7 @@ def build(wanted: Wanted) -> Json:
     if wanted.stdio:
         way = {"transport": "stdio", "command": wanted.stdio[0], "args": wanted.stdio[1:]}
     given = {**way, "timeout": wanted.timeout}
-    server = servers.create(actor=admin, name=wanted.server, owner=owner, given=given)
+    server = lifecycle.create(actor=admin, name=wanted.server, owner=owner, configuration=given)
     if wanted.breaker:
         Breaker.objects.filter(server=server).update(**wanted.breaker)
     tools = {tool.name: tool for tool in Tool.objects.filter(server=server).select_related("identity", "current")}

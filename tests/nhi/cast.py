@@ -3,11 +3,14 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from common import clock
-from nhi import actors, grants, identities, people
+from common.db import clock
+from nhi import actors
+from nhi.access import grants
 from nhi.actors import SYSTEM, Actor
 from nhi.choices import Kind
+from nhi.identities import identities
 from nhi.models import AuditEvent, Identity, NhiPermission, ToolPermission, User, UserPermission
+from nhi.people import people
 
 
 def user(name: str, *roles: str) -> User:

@@ -4,16 +4,17 @@ from typing import Any
 
 import pytest
 
-from common.errors import Invalid
-from nhi import decisions, facts
+from common.errors import InvalidInput
+from nhi.authorization import facts
+from nhi.decisions import engine
+from nhi.decisions.types import Decision, RequestedAction
 from nhi.models import Identity
-from nhi.terms import Action, Decision
 
 
 def asked(caller: Identity, target: Identity, parameters: Any = None, action: str | None = None) -> Decision:
     loaded = facts.for_question(caller.pk, target.pk)
-    return decisions.decide(loaded.caller, Action("call", parameters, action), loaded.target, loaded.facts)
+    return engine.decide(loaded.caller, RequestedAction("call", parameters, action), loaded.target, loaded.facts)
 
 
-def fields(error: pytest.ExceptionInfo[Invalid]) -> set[str]:
+def fields(error: pytest.ExceptionInfo[InvalidInput]) -> set[str]:
     return {field.field for field in error.value.fields}

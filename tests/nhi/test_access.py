@@ -2,18 +2,21 @@
 
 import pytest
 
-from common.errors import Invalid, NotAllowed
-from nhi import access, bulk, decisions, effective, facts, grants, lifecycle, roles
+from common.errors import InvalidInput, NotAllowed
+from nhi.access import bulk, effective_access, grants, roles
+from nhi.access.bulk import ToolSelector
 from nhi.actors import SYSTEM
-from nhi.bulk import Selection
+from nhi.authorization import facts
+from nhi.decisions import engine
+from nhi.decisions.types import RequestedAction
+from nhi.identities import lifecycle
 from nhi.models import AuditEvent, Identity, NhiPermission, RoleAssignment, ToolPermission
-from nhi.terms import Action
 from tests.nhi import cast
 
 pytestmark = [pytest.mark.capability("NHI-12"), pytest.mark.django_db, pytest.mark.both_databases]
 
 
-def give(agent: Identity, selection: Selection) -> list[tuple[str, str]]:
+def give(agent: Identity, selection: ToolSelector) -> list[tuple[str, str]]:
     results = bulk.give_tools(actor=cast.admin(), agent=agent, selection=selection, reason="All of it")
     return [(item.name, item.result) for item in results]
 
@@ -27,9 +30,10 @@ def test_each_item_has_its_own_result() -> None:
     bot, new, held = cast.agent(), cast.tool("s__new"), cast.tool("s__held")
     away, unknown = asleep("s__away"), cast.agent("no-tool").pk
     cast.tool_grant(bot, held)
-    selection = Selection(tool_ids=(new.pk, held.pk, away.pk, unknown))
+    selection = ToolSelector(tool_ids=(new.pk, held.pk, away.pk, unknown))
     foreseen = [
-        (item.name, item.result) for item in bulk.preview(actor=cast.admin(), agent=bot, selection=selection).items
+        (item.name, item.result)
+        for item in bulk.preview_agent(actor=cast.admin(), agent=bot, selection=selection).items
     ]
     done = give(bot, selection)
     assert done == foreseen == [
@@ -43,10 +47,10 @@ def test_by_server_and_by_pattern() -> None:
     bot, other = cast.agent(), cast.agent("other")
     for name in ("git__a", "git__b/c", "git-lab__a", "gitx__a"):
         cast.tool(name)
-    assert give(bot, Selection(server="git")) == [("git__a", "created"), ("git__b/c", "created")]
-    assert give(other, Selection(pattern="git.b.*")) == [("git__b/c", "created")]
-    with pytest.raises(Invalid) as refused:
-        give(other, Selection(pattern="*.*"))
+    assert give(bot, ToolSelector(server="git")) == [("git__a", "created"), ("git__b/c", "created")]
+    assert give(other, ToolSelector(pattern="git.b.*")) == [("git__b/c", "created")]
+    with pytest.raises(InvalidInput) as refused:
+        give(other, ToolSelector(pattern="*.*"))
     assert [field.field for field in refused.value.fields] == ["pattern"], "everything is for a role, and two people"
 
 
@@ -54,20 +58,20 @@ def test_one_way_to_choose_and_at_most_a_hundred() -> None:
     bot = cast.agent()
     ids = tuple(cast.tool(f"s__t{number}").pk for number in range(101))
     for selection, field in (
-        (Selection(), "tool_ids"),
-        (Selection(tool_ids=ids[:2], server="s"), "server"),
-        (Selection(tool_ids=ids), "tool_ids"),
-        (Selection(tool_ids=()), "tool_ids"),
-        (Selection(server="s"), "server"),
-        (Selection(server="nowhere"), "server"),
-        (Selection(pattern="s.*"), "pattern"),
-        (Selection(pattern="s*"), "pattern"),
+        (ToolSelector(), "tool_ids"),
+        (ToolSelector(tool_ids=ids[:2], server="s"), "server"),
+        (ToolSelector(tool_ids=ids), "tool_ids"),
+        (ToolSelector(tool_ids=()), "tool_ids"),
+        (ToolSelector(server="s"), "server"),
+        (ToolSelector(server="nowhere"), "server"),
+        (ToolSelector(pattern="s.*"), "pattern"),
+        (ToolSelector(pattern="s*"), "pattern"),
     ):
-        with pytest.raises(Invalid) as refused:
+        with pytest.raises(InvalidInput) as refused:
             give(bot, selection)
         assert [one.field for one in refused.value.fields] == [field], selection
     assert not ToolPermission.objects.exists()
-    assert len(give(bot, Selection(tool_ids=ids[:100]))) == 100
+    assert len(give(bot, ToolSelector(tool_ids=ids[:100]))) == 100
 
 
 def test_without_the_right_nothing_is_given_or_copied() -> None:
@@ -75,10 +79,10 @@ def test_without_the_right_nothing_is_given_or_copied() -> None:
     for role in ("operator", "approver", "auditor"):
         with pytest.raises(NotAllowed):
             bulk.give_tools(
-                actor=cast.acting(role, role), agent=bot, selection=Selection(tool_ids=(tool.pk,)), reason="Trying"
+                actor=cast.acting(role, role), agent=bot, selection=ToolSelector(tool_ids=(tool.pk,)), reason="Trying"
             )
         with pytest.raises(NotAllowed):
-            access.copy(actor=cast.acting(role, role), source=bot, target=cast.agent(f"to-{role}"))
+            bulk.copy_access(actor=cast.acting(role, role), source=bot, target=cast.agent(f"to-{role}"))
 
 
 def test_a_copy_has_the_same_limits_and_ends_and_says_from_whom() -> None:
@@ -95,7 +99,9 @@ def test_a_copy_has_the_same_limits_and_ends_and_says_from_whom() -> None:
     grants.revoke(actor=SYSTEM, grant=cast.tool_grant(bot, cast.tool("s__gone")), reason="Unused")
     cast.tool_grant(bot, away := cast.tool("s__away"))
     lifecycle.suspend(actor=SYSTEM, identity=away, reason="Leak")
-    results = {(item.kind, item.name): item.result for item in access.copy(actor=cast.admin(), source=bot, target=heir)}
+    results = {
+        (item.kind, item.name): item.result for item in bulk.copy_access(actor=cast.admin(), source=bot, target=heir)
+    }
     assert results == {
         ("tool", "s__read"): "created", ("tool", "s__away"): "refused", ("nhi", "writer"): "created",
         ("nhi", "heir"): "refused", ("role", "reader"): "created",
@@ -107,7 +113,7 @@ def test_a_copy_has_the_same_limits_and_ends_and_says_from_whom() -> None:
     assert RoleAssignment.objects.get(identity=heir).expires_at == ends
     event = AuditEvent.objects.get(event="access.copied")
     assert event.details == {"to": "heir", "created": 3, "exists": 0, "refused": 2}
-    again = access.copy(actor=cast.admin(), source=bot, target=heir)
+    again = bulk.copy_access(actor=cast.admin(), source=bot, target=heir)
     assert sorted(item.result for item in again) == ["exists", "exists", "exists", "refused", "refused"]
 
 
@@ -131,7 +137,7 @@ def test_what_an_identity_reaches_is_what_decisions_allow() -> None:
     cast.nhi_grant(bot, agents[1], "delegate")
     lifecycle.suspend(actor=SYSTEM, identity=agents[1], reason="Leak")
     cast.nhi_grant(agents[2], bot)
-    found = effective.of(bot)
+    found = effective_access.load(bot)
     assert {reach.id for reach in (*found.tools, *found.agents)} == {
         target.pk for target in (*tools, *agents) if allowed(bot, target)
     }
@@ -142,4 +148,4 @@ def test_what_an_identity_reaches_is_what_decisions_allow() -> None:
 
 def allowed(caller: Identity, target: Identity) -> bool:
     loaded = facts.for_question(caller.pk, target.pk)
-    return decisions.decide(loaded.caller, Action("call"), loaded.target, loaded.facts).allowed
+    return engine.decide(loaded.caller, RequestedAction("call"), loaded.target, loaded.facts).allowed

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nhi import argument_limits
+from nhi.decisions import argument_limits
 
 pytestmark = pytest.mark.capability("NHI-06")
 TOOL: dict[str, Any] = {
@@ -97,22 +97,22 @@ FINE: list[Any] = [
 
 @pytest.mark.parametrize(("limit", "meant"), MEANT)
 def test_what_was_meant_is_written_out(limit: Any, meant: Any) -> None:
-    problem = argument_limits.problem(limit, [TOOL], tool="notes__add")
+    problem = argument_limits.find_problem(limit, [TOOL], tool="notes__add")
     _, _, suggested = problem.partition("Did you mean ")
     assert json.loads(suggested.removesuffix("?")) == meant, problem
-    assert argument_limits.problem(meant, [TOOL]) == ""
+    assert argument_limits.find_problem(meant, [TOOL]) == ""
 
 
 @pytest.mark.parametrize(("limit", "why"), REFUSED)
 def test_a_limit_that_cannot_be_meant_says_why_and_how_one_is_written(limit: Any, why: str) -> None:
-    problem = argument_limits.problem(limit, [TOOL], tool="notes__add")
+    problem = argument_limits.find_problem(limit, [TOOL], tool="notes__add")
     assert why in problem
     assert '{"properties":' in problem, "with a schema written out"
 
 
 @pytest.mark.parametrize("limit", FINE)
 def test_a_limit_that_limits_is_taken(limit: Any) -> None:
-    assert argument_limits.problem(limit, [TOOL]) == ""
+    assert argument_limits.find_problem(limit, [TOOL]) == ""
 
 
 @pytest.mark.parametrize("limit", [limit for limit in FINE if limit is not None])
@@ -141,8 +141,8 @@ def test_what_limits_nothing_is_found_without_the_tool(limit: Any) -> None:
 )
 def test_any_property_may_be_named_of_a_tool_that_takes_any(schemas: Any) -> None:
     limit = {"properties": {"other": {"const": 1}}, "required": ["other"]}
-    assert argument_limits.problem(limit, schemas) == ""
-    assert "Did you mean" in argument_limits.problem({"other": 1}, schemas), "and it still is no schema"
+    assert argument_limits.find_problem(limit, schemas) == ""
+    assert "Did you mean" in argument_limits.find_problem({"other": 1}, schemas), "and it still is no schema"
 
 
 @pytest.mark.parametrize(
@@ -154,24 +154,24 @@ def test_any_property_may_be_named_of_a_tool_that_takes_any(schemas: Any) -> Non
     ],
 )
 def test_properties_of_a_composed_schema_are_known(schema: Any) -> None:
-    assert argument_limits.problem(PROJECT, [schema]) == ""
-    assert "no argument `other`" in argument_limits.problem({"required": ["other"]}, [schema])
+    assert argument_limits.find_problem(PROJECT, [schema]) == ""
+    assert "no argument `other`" in argument_limits.find_problem({"required": ["other"]}, [schema])
 
 
 def test_a_tool_that_takes_nothing_has_no_property() -> None:
-    assert "it takes none" in argument_limits.problem(PROJECT, [{"type": "object", "additionalProperties": False}])
+    assert "it takes none" in argument_limits.find_problem(PROJECT, [{"type": "object", "additionalProperties": False}])
 
 
 def test_a_property_of_either_definition_may_be_named() -> None:
     """One is approved, the other waits."""
-    assert argument_limits.problem(PROJECT, [{"properties": {"title": {}}}, TOOL]) == ""
+    assert argument_limits.find_problem(PROJECT, [{"properties": {"title": {}}}, TOOL]) == ""
 
 
 def test_what_a_call_may_leave_out_is_told() -> None:
     limit = {"properties": {"project": {"const": "alpha"}, "title": {"const": "x"}, "n": {}}}
-    assert argument_limits.passes_without(limit, [TOOL]) == ["project"]
+    assert argument_limits.optional_limited_arguments(limit, [TOOL]) == ["project"]
 
 
 def test_a_suggestion_is_not_longer_than_a_message() -> None:
-    problem = argument_limits.problem({"project": "a" * 5000}, [TOOL])
+    problem = argument_limits.find_problem({"project": "a" * 5000}, [TOOL])
     assert len(problem) < 500

@@ -5,11 +5,13 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from common import clock
-from nhi import decisions, effective, facts
+from common.db import clock
+from nhi.access import effective_access
+from nhi.authorization import facts
 from nhi.choices import GrantState
+from nhi.decisions import engine
+from nhi.decisions.types import RequestedAction
 from nhi.models import ToolPermission
-from nhi.terms import Action
 from tests.nhi import cast
 
 pytestmark = [pytest.mark.capability("NHI-06"), pytest.mark.django_db, pytest.mark.both_databases]
@@ -26,14 +28,14 @@ def test_a_readers_zone_moves_no_end(zone: str) -> None:
         reasons = []
         for target in (over, open_):
             loaded = facts.for_question(bot.pk, target.pk)
-            decided = decisions.decide(loaded.caller, Action("call"), loaded.target, loaded.facts)
+            decided = engine.decide(loaded.caller, RequestedAction("call"), loaded.target, loaded.facts)
             reasons.append(decided.reason)
             assert abs((decided.decided_at - timezone.now()).total_seconds()) < 30
             assert decided.match is not None
             assert decided.match.expires_at is not None
         assert reasons == ["grant_expired", "granted"]
         assert decided.match.expires_at == live.expires_at
-        assert [reach.name for reach in effective.of(bot).tools] == ["github__open"]
+        assert [reach.name for reach in effective_access.load(bot).tools] == ["github__open"]
         assert abs((clock.database_now() - timezone.now()).total_seconds()) < 30
 
 
@@ -43,7 +45,7 @@ def test_the_end_itself_is_past() -> None:
     assert grant.expires_at is not None
     for at, reason in ((grant.expires_at, "grant_expired"), (cast.future(hours=23), "granted")):
         loaded = facts.for_question(bot.pk, reader.pk, at=at)
-        assert decisions.decide(loaded.caller, Action("call"), loaded.target, loaded.facts).reason == reason
+        assert engine.decide(loaded.caller, RequestedAction("call"), loaded.target, loaded.facts).reason == reason
 
 
 def test_rows_are_in_one_state_and_python_and_database_name_the_same() -> None:

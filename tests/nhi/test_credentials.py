@@ -8,12 +8,15 @@ import time_machine
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from common import clock
-from common.errors import Invalid, NotAllowed
-from nhi import authentication, credentials, identities, lifecycle, people, tokens
+from common.db import clock
+from common.errors import InvalidInput, NotAllowed
 from nhi.actors import SYSTEM
+from nhi.authorization import authentication
 from nhi.choices import GrantState
+from nhi.credentials import credentials, tokens
+from nhi.identities import identities, lifecycle
 from nhi.models import Credential, Identity, RefusedAuthentication
+from nhi.people import people
 from tests.nhi import cast
 from tests.nhi.tokens import crc, shown
 
@@ -37,7 +40,7 @@ def test_two_are_live_and_a_third_is_a_conflict() -> None:
     bot = cast.agent()
     first = credentials.issue(actor=SYSTEM, holder=bot)
     second = credentials.issue(actor=SYSTEM, holder=bot)
-    with pytest.raises(credentials.TooManyLive):
+    with pytest.raises(credentials.TooManyLiveCredentials):
         credentials.issue(actor=SYSTEM, holder=bot)
     credentials.revoke(actor=SYSTEM, credential=first.credential, reason="Room")
     third = credentials.issue(actor=SYSTEM, holder=bot)
@@ -53,7 +56,7 @@ def test_an_end_is_mandatory_and_within_a_year() -> None:
     longest = credentials.issue(actor=SYSTEM, holder=bot, days=366).credential.expires_at
     assert longest is not None
     for days in (0, -1, 367, 10**9):
-        with pytest.raises(Invalid) as refused:
+        with pytest.raises(InvalidInput) as refused:
             credentials.issue(actor=SYSTEM, holder=cast.agent(f"bot-{days}"), days=days)
         assert [field.field for field in refused.value.fields] == ["expires_in_days"]
 
@@ -91,7 +94,7 @@ def test_rotation_overlaps_and_refuses_a_third() -> None:
     assert new.credential.allowed_networks == ["203.0.113.0/24"]
     assert abs(new.credential.lifetime - timedelta(days=30)) < timedelta(minutes=1)
     for live in (old.credential, new.credential):
-        with pytest.raises(credentials.TooManyLive):
+        with pytest.raises(credentials.TooManyLiveCredentials):
             credentials.rotate(actor=SYSTEM, credential=live)
     end(old.credential, seconds=1)
     assert (shown(old.token), shown(new.token)) == ("credential_expired", "")
@@ -113,7 +116,7 @@ def test_rotation_without_overlap_ends_the_old_one_at_once() -> None:
 @pytest.mark.parametrize("overlap", [-1, 30 * 86400 + 1])
 def test_an_odd_overlap_is_invalid(overlap: int) -> None:
     old = credentials.issue(actor=SYSTEM, holder=cast.agent())
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         credentials.rotate(actor=SYSTEM, credential=old.credential, overlap=overlap)
     assert [field.field for field in refused.value.fields] == ["overlap_seconds"]
 
@@ -124,7 +127,7 @@ def test_what_ended_is_not_rotated() -> None:
     expired = credentials.issue(actor=SYSTEM, holder=cast.agent("other"))
     end(expired.credential, seconds=1)
     for issued in (revoked, expired):
-        with pytest.raises(credentials.NotLive):
+        with pytest.raises(credentials.CredentialNotLive):
             credentials.rotate(actor=SYSTEM, credential=issued.credential)
 
 
@@ -135,7 +138,7 @@ def test_a_revoked_one_is_refused_at_once_and_not_revoked_twice() -> None:
     assert (revoked.state, revoked.revoked_by_name, revoked.revoke_reason) == ("revoked", "mara", "Leak")
     assert shown(issued.token) == "credential_revoked"
     assert Identity.objects.get(pk=bot.pk).access_epoch == 1
-    with pytest.raises(credentials.NotLive):
+    with pytest.raises(credentials.CredentialNotLive):
         credentials.revoke(actor=SYSTEM, credential=issued.credential, reason="Again")
     assert cast.events(bot).count("credential.revoked") == 1
 
@@ -167,7 +170,7 @@ def test_only_from_allowed_networks(source: str, refused: str) -> None:
 
 @pytest.mark.parametrize("network", ["300.0.0.0/8", "10.0.0.0/33", "", "example.org", "10.0.0.1-10.0.0.9", "1" * 200])
 def test_odd_networks_are_invalid(network: str) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         credentials.issue(actor=SYSTEM, holder=cast.agent(), allowed_networks=[network])
     assert [field.field for field in refused.value.fields] == ["allowed_networks"]
 
@@ -205,7 +208,7 @@ def test_tools_and_those_who_are_gone_get_none() -> None:
     gone = cast.agent()
     lifecycle.deprecate(actor=SYSTEM, identity=gone, reason="Old")
     for holder in (cast.tool(), Identity.objects.get(pk=gone.pk)):
-        with pytest.raises(Invalid):
+        with pytest.raises(InvalidInput):
             credentials.issue(actor=SYSTEM, holder=holder)
     assert not Credential.objects.exists()
 
@@ -215,7 +218,7 @@ def test_what_was_read_before_an_archive_does_not_help() -> None:
     lifecycle.deprecate(actor=SYSTEM, identity=Identity.objects.get(pk=stale.pk), reason="Old")
     lifecycle.archive(actor=SYSTEM, identity=Identity.objects.get(pk=stale.pk), reason="Gone")
     assert stale.state == "active"
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInput):
         credentials.issue(actor=SYSTEM, holder=stale)
 
 
@@ -272,7 +275,7 @@ def test_a_short_lived_token_lives_no_longer_than_its_credential() -> None:
     bot = cast.agent()
     issued = credentials.issue(actor=SYSTEM, holder=bot)
     stamp = int(clock.database_now().timestamp() * 1000)
-    short = tokens.mint(tokens.ParsedToken(bot.pk, issued.credential.pk, stamp, stamp + 900_000))
+    short = tokens.mint_short_token(tokens.ShortTokenClaims(bot.pk, issued.credential.pk, stamp, stamp + 900_000))
     assert shown(short) == ""
     credentials.revoke(actor=SYSTEM, credential=issued.credential, reason="Leak")
     assert shown(short) == "credential_revoked"
@@ -282,7 +285,7 @@ def test_a_short_lived_token_ends_with_a_stop_for_good() -> None:
     bot = cast.agent()
     issued = credentials.issue(actor=SYSTEM, holder=bot)
     stamp = int(clock.database_now().timestamp() * 1000)
-    short = tokens.mint(tokens.ParsedToken(bot.pk, issued.credential.pk, stamp, stamp + 900_000))
+    short = tokens.mint_short_token(tokens.ShortTokenClaims(bot.pk, issued.credential.pk, stamp, stamp + 900_000))
     lifecycle.suspend(actor=SYSTEM, identity=bot, reason="Leak")
     lifecycle.activate(actor=SYSTEM, identity=Identity.objects.get(pk=bot.pk), reason="Clean")
     assert (shown(short), shown(issued.token)) == ("token_stopped", "")

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from common.errors import Invalid
-from nhi import schemas
+from common.errors import InvalidInput
+from nhi.decisions import json_schema
 from tests.nhi import cast
 from tests.nhi.granting import asked, fields
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.both_databases, pytest.mark.cap
     ],
 )  # fmt: skip
 def test_a_limit_that_could_not_be_checked_is_invalid(schema: Any) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         cast.tool_grant(cast.agent(), cast.tool(), allowed_parameters=schema)
     assert fields(refused) == {"allowed_parameters"}
 
@@ -42,7 +42,7 @@ def test_a_limit_that_could_not_be_checked_is_invalid(schema: Any) -> None:
     ids=["doubling", "itself", "circle", "two in a circle", "anchor", "dynamic"],
 )
 def test_a_schema_that_unfolds_without_end_is_invalid(schema: Any) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         cast.tool_grant(cast.agent(), cast.tool(), allowed_parameters=schema)
     assert fields(refused) == {"allowed_parameters"}
 
@@ -56,7 +56,7 @@ def doubling(place: str, levels: int = 25) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["default", "const", "enum", "examples"])
 @pytest.mark.parametrize("of_names", ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"])
 def test_a_property_named_like_a_keyword_for_data_hides_nothing(of_names: str, name: str) -> None:
-    said = schemas.problem({of_names: {name: doubling(f"/{of_names}/{name}", levels=15)}})
+    said = json_schema.find_problem({of_names: {name: doubling(f"/{of_names}/{name}", levels=15)}})
     assert said.startswith("The schema unfolds to more than"), said
 
 
@@ -73,16 +73,16 @@ def test_a_property_named_like_a_keyword_for_data_hides_nothing(of_names: str, n
     ids=["data that is referred to", "id", "id on the way", "anchor", "another draft", "dynamic"],
 )
 def test_a_schema_whose_cost_cannot_be_counted_is_refused(schema: dict[str, Any]) -> None:
-    assert schemas.problem(schema)
+    assert json_schema.find_problem(schema)
 
 
 def test_what_gives_references_another_meaning_is_named() -> None:
-    assert "$id is not followed below the root" in schemas.problem({"not": {"$id": "urn:a"}})
+    assert "$id is not followed below the root" in json_schema.find_problem({"not": {"$id": "urn:a"}})
 
 
 def test_a_long_chain_of_references_is_refused() -> None:
     chain = {f"a{n}": {"$ref": f"#/$defs/a{n + 1}"} for n in range(1000)}
-    assert "lead on" in schemas.problem({"$defs": {**chain, "a1000": {}}, "$ref": "#/$defs/a0"})
+    assert "lead on" in json_schema.find_problem({"$defs": {**chain, "a1000": {}}, "$ref": "#/$defs/a0"})
 
 
 def test_properties_may_be_named_like_keywords() -> None:
@@ -92,8 +92,8 @@ def test_properties_may_be_named_like_keywords() -> None:
         "properties": {name: {"type": "string"} for name in names},
         "default": {"$id": "urn:b"},
     }
-    assert schemas.problem(schema) == ""
-    assert schemas.violations(schema, {"const": 1, "$id": "x"})[0][0] == "$.const"
+    assert json_schema.find_problem(schema) == ""
+    assert json_schema.find_violations(schema, {"const": 1, "$id": "x"})[0][0] == "$.const"
 
 
 def test_references_within_a_schema_are_followed() -> None:
@@ -109,7 +109,7 @@ def test_a_schema_nested_too_deep_is_invalid() -> None:
         schema: dict[str, Any] = {}
         for _ in range(depth):
             schema = {"not": schema}
-        with pytest.raises(Invalid) as refused:
+        with pytest.raises(InvalidInput) as refused:
             cast.tool_grant(cast.agent(f"bot-{depth}"), cast.tool(f"github__read{depth}"), allowed_parameters=schema)
         assert fields(refused) == {"allowed_parameters"}
 

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
-from common.errors import Conflict, Duplicate, Invalid, NotAllowed
-from nhi import grants, lifecycle, people
+from common.errors import Conflict, Duplicate, InvalidInput, NotAllowed
+from nhi.access import grants
 from nhi.actors import SYSTEM
+from nhi.identities import lifecycle
 from nhi.models import AuditEvent, Identity, NhiPermission, ToolPermission, UserPermission
+from nhi.people import people
 from tests.nhi import cast
 from tests.nhi.granting import asked, fields
 
@@ -87,7 +89,7 @@ def test_wrong_kinds_are_invalid() -> None:
         (account, reader, {"agent_id"}), (reader, reader, {"agent_id"}), (bot, bot, {"tool_id"}),
         (bot, account, {"tool_id"}), (reader, bot, {"agent_id", "tool_id"}),
     ):  # fmt: skip
-        with pytest.raises(Invalid) as refused:
+        with pytest.raises(InvalidInput) as refused:
             cast.tool_grant(agent, tool)
         assert fields(refused) == wrong
     for source, target, wrong in (
@@ -95,7 +97,7 @@ def test_wrong_kinds_are_invalid() -> None:
         (reader, bot, {"source_id"}),
         (bot, bot, {"target_id"}),
     ):
-        with pytest.raises(Invalid) as refused:
+        with pytest.raises(InvalidInput) as refused:
             cast.nhi_grant(source, target)
         assert fields(refused) == wrong
     assert not AuditEvent.objects.filter(event="grant.given").exists()
@@ -106,19 +108,19 @@ def test_unusable_identities_are_invalid(verb: Any) -> None:
     bot, reader, stale = cast.agent(), cast.tool(), cast.tool("github__write")
     verb(actor=SYSTEM, identity=Identity.objects.get(pk=stale.pk), reason="Away")
     for tool in (Identity.objects.get(pk=stale.pk), stale):
-        with pytest.raises(Invalid) as refused:
+        with pytest.raises(InvalidInput) as refused:
             cast.tool_grant(bot, tool)
         assert fields(refused) == {"tool_id"}
     ended = cast.agent("ended", expires_at=cast.future(hours=1))
     Identity.objects.filter(pk=ended.pk).update(expires_at=cast.past(seconds=1))
     for agent in (Identity.objects.get(pk=ended.pk), ended):
-        with pytest.raises(Invalid) as refused:
+        with pytest.raises(InvalidInput) as refused:
             cast.tool_grant(agent, reader)
         assert fields(refused) == {"agent_id"}
 
 
 def test_every_problem_is_said_at_once() -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         cast.tool_grant(
             cast.service(), cast.tool(), expires_at=cast.past(seconds=1), max_calls_per_hour=0,
             allowed_parameters={"type": "nonsense"},
@@ -164,11 +166,11 @@ def test_call_and_delegate_are_two_grants() -> None:
     for kind in ("call", "delegate"):
         with pytest.raises(Duplicate):
             cast.nhi_grant(planner, writer, kind)
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         cast.nhi_grant(writer, planner, "own")
     assert fields(refused) == {"permission_type"}
     for actions in (["a" * 201], [""], ["x\x00"], ["a"] * 101):
-        with pytest.raises(Invalid) as refused:
+        with pytest.raises(InvalidInput) as refused:
             cast.nhi_grant(writer, planner, allowed_actions=actions)
         assert fields(refused) == {"allowed_actions"}
 
@@ -181,11 +183,11 @@ def test_grants_to_people_have_levels() -> None:
         cast.user_grant(bot, uma, "admin")
     grants.revoke(actor=cast.admin(), grant=grant, reason="More is needed")
     assert cast.user_grant(bot, uma, "admin").level == "admin"
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         cast.user_grant(bot, cast.user("tim"), "owner")
     assert fields(refused) == {"level"}
     people.deactivate(actor=SYSTEM, user=cast.user("gone"), reason="Left")
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         cast.user_grant(bot, cast.user("gone"))
     assert fields(refused) == {"user_id"}
 

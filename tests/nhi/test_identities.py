@@ -4,18 +4,20 @@ from typing import Any
 
 import pytest
 
-from common.errors import Duplicate, Invalid, NotAllowed
-from nhi import actors, identities, people
+from common.errors import Duplicate, InvalidInput, NotAllowed
+from nhi import actors
 from nhi.actors import SYSTEM
 from nhi.choices import Kind
+from nhi.identities import identities
 from nhi.models import AuditEvent, Identity
+from nhi.people import people
 from tests.nhi import cast
 
 pytestmark = [pytest.mark.capability("NHI-01"), pytest.mark.django_db, pytest.mark.both_databases]
 
 
 def refused(**described: Any) -> set[str]:
-    with pytest.raises(Invalid) as error:
+    with pytest.raises(InvalidInput) as error:
         cast.agent(**described)
     return {field.field for field in error.value.fields}
 
@@ -51,7 +53,7 @@ def test_a_tool_has_one_capability_from_its_name(name: str, capability: str) -> 
     "name", ["read", "GitHub__read", "github_read", "__read", "github__", "git hub__x", "github__x y"]
 )
 def test_a_tools_name_has_its_servers(name: str) -> None:
-    with pytest.raises(Invalid) as error:
+    with pytest.raises(InvalidInput) as error:
         cast.tool(name)
     assert "name" in {field.field for field in error.value.fields}
 
@@ -60,7 +62,7 @@ def test_a_tools_name_has_its_servers(name: str) -> None:
     "capability", ["x", "a.B", "a..b", "a.*", "*.*", ".a", "a.", "a b.c", "a.b\n", "a." + "b" * 200]
 )
 def test_a_capability_is_no_pattern(capability: str) -> None:
-    with pytest.raises(Invalid) as error:
+    with pytest.raises(InvalidInput) as error:
         cast.tool("a__b", capability=capability)
     assert {field.field for field in error.value.fields} == {"capability"}
 
@@ -143,11 +145,11 @@ def test_console_roles_are_for_service_accounts() -> None:
     identities.set_console_roles(actor=cast.admin(), identity=account, roles=["operator"])
     assert actors.identity(account).may("nhi.view_identity")
     assert not actors.identity(account).may("nhi.add_identity")
-    assert not actors.identity(account, narrowed=True).may("nhi.view_identity")
+    assert not actors.identity(account, is_narrowed=True).may("nhi.view_identity")
     for identity in (cast.agent(), cast.tool()):
-        with pytest.raises(Invalid):
+        with pytest.raises(InvalidInput):
             identities.set_console_roles(actor=SYSTEM, identity=identity, roles=["operator"])
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInput):
         identities.set_console_roles(actor=SYSTEM, identity=account, roles=["operator", "owner"])
     with pytest.raises(NotAllowed):
         identities.set_console_roles(actor=cast.acting("olga"), identity=account, roles=["security-admin"])

@@ -9,8 +9,15 @@ import pytest
 from common import context
 from common.errors import InvalidTransition
 from common.ids import uuid7
-from nhi import authentication, credentials, lifecycle, registry, roles
+from nhi import hooks
+from nhi.access import roles
 from nhi.actors import SYSTEM
+from nhi.audit import events
+from nhi.authorization import authentication
+from nhi.celery_tasks import sweep
+from nhi.credentials import credentials
+from nhi.hooks import StopStep
+from nhi.identities import lifecycle
 from nhi.models import (
     AuditEvent,
     Credential,
@@ -20,9 +27,6 @@ from nhi.models import (
     ToolPermission,
     UserPermission,
 )
-from nhi.record import events
-from nhi.registry import StopStep
-from nhi.tasks import sweep
 from tests.nhi import cast
 
 pytestmark = [
@@ -34,13 +38,13 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def _own_steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(registry, "stop_steps", {})
+    monkeypatch.setattr(hooks, "stop_steps", {})
     monkeypatch.setattr(lifecycle, "STEP_SECONDS", 0.5)
     yield
 
 
 def step(name: str, run: Callable[[Identity], int], count: int = 0) -> None:
-    registry.add_stop_step(StopStep(name, run, lambda some: count * len(some)))
+    hooks.add_stop_step(StopStep(name, run, lambda some: count * len(some)))
 
 
 def fresh(identity: Identity) -> Identity:
@@ -182,7 +186,7 @@ def test_a_step_that_is_not_installed_any_more_is_no_open_end() -> None:
     bot = cast.agent()
     step("executions", lambda _identity: 1 // 0)
     lifecycle.suspend(actor=SYSTEM, identity=bot, reason="Stop")
-    registry.stop_steps.clear()
+    hooks.stop_steps.clear()
     assert lifecycle.finish_stops() == 1
     assert lifecycle.finish_stops() == 0
     assert cast.events(bot).count("identity.stop_finished") == 1
@@ -191,7 +195,7 @@ def test_a_step_that_is_not_installed_any_more_is_no_open_end() -> None:
 def test_what_a_step_records_names_the_request() -> None:
     bot, request = cast.agent(), uuid7()
     step("tasks", lambda identity: bool(events.write("identity.changed", actor=SYSTEM, subject=identity)))
-    with context.bound(context.Context(request, "192.0.2.9")):
+    with context.bind_context(context.RequestContext(request, "192.0.2.9")):
         lifecycle.suspend(actor=SYSTEM, identity=bot, reason="Stop")
     written = AuditEvent.objects.get(subject_id=bot.pk, event="identity.changed")
     assert (written.request_id, written.source) == (request, "192.0.2.9")

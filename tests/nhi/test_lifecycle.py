@@ -2,10 +2,10 @@
 
 import pytest
 
-from common.errors import Invalid, InvalidTransition, NotAllowed
-from nhi import lifecycle
+from common.errors import InvalidInput, InvalidTransition, NotAllowed
 from nhi.actors import SYSTEM
 from nhi.choices import State
+from nhi.identities import lifecycle
 from nhi.models import AuditEvent, Identity
 from tests.nhi import cast
 
@@ -98,7 +98,7 @@ def test_every_end_of_access_raises_the_epoch_and_ends_short_lived_tokens() -> N
 @pytest.mark.parametrize("reason", ["", "   ", "x" * 501, "two\nlines", "hid\u200bden", "turned \u202eround"])
 def test_a_move_needs_a_reason_that_can_be_read(reason: str) -> None:
     identity = cast.agent()
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         lifecycle.suspend(actor=SYSTEM, identity=identity, reason=reason)
     assert {field.field for field in refused.value.fields} == {"reason"}
     assert Identity.objects.get(pk=identity.pk).state == "active"

@@ -4,10 +4,14 @@ from typing import Any
 
 import pytest
 
-from common.errors import Duplicate, Invalid, NotAllowed
-from nhi import actors, authentication, credentials, people, rights
+from common.errors import Duplicate, InvalidInput, NotAllowed
+from nhi import actors
+from nhi.access import rights
 from nhi.actors import SYSTEM
+from nhi.authorization import authentication
+from nhi.credentials import credentials
 from nhi.models import Credential, User
+from nhi.people import people
 from tests.nhi import cast
 from tests.nhi.races.crowd import at_once, split
 
@@ -26,23 +30,23 @@ def test_a_person_without_a_role_has_no_console() -> None:
 
 
 def test_the_four_roles_and_nothing_else() -> None:
-    assert set(rights.ROLES) == {"security-admin", "operator", "approver", "auditor"}
+    assert set(rights.CONSOLE_ROLES) == {"security-admin", "operator", "approver", "auditor"}
     for roles in (["superuser"], ["Security-Admin"], ["operator", "owner"]):
-        with pytest.raises(Invalid) as refused:
+        with pytest.raises(InvalidInput) as refused:
             people.create(actor=SYSTEM, username="uma", roles=roles)
         assert [field.field for field in refused.value.fields] == ["roles"]
 
 
 @pytest.mark.parametrize("username", ["", "a" * 151, "with space", "new\nline", "<script>", "x\x00"])
 def test_odd_names_are_invalid(username: str) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         people.create(actor=SYSTEM, username=username)
     assert [field.field for field in refused.value.fields] == ["username"]
 
 
 @pytest.mark.parametrize("password", ["short", "password1234", "123456789012345", "uma-uma-uma-uma"])
 def test_weak_passwords_are_invalid(password: str) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         people.create(actor=SYSTEM, username="uma-uma-uma", password=password)
     assert {field.field for field in refused.value.fields} == {"password"}
     assert not User.objects.filter(username="uma-uma-uma").exists()
@@ -61,7 +65,7 @@ def test_nobody_changes_their_own_roles_or_state() -> None:
         (people.deactivate, {"reason": "Trying"}),
         (people.reactivate, {"reason": "Trying"}),
     ):
-        with pytest.raises(Invalid):
+        with pytest.raises(InvalidInput):
             attempt(actor=mara, user=user, **arguments)
 
 
@@ -71,7 +75,7 @@ def test_only_a_superuser_touches_a_superuser() -> None:
         (people.set_roles, {"roles": []}),
         (people.deactivate, {"reason": "Trying"}),
         (people.reactivate, {"reason": "Trying"}),
-        (people.set_password, {"password": people.new_password(), "reason": "Trying"}),
+        (people.set_password, {"password": people.generate_password(), "reason": "Trying"}),
         (people.reset_second_factor, {"reason": "Trying"}),
     ):
         with pytest.raises(NotAllowed):
@@ -109,9 +113,9 @@ def test_without_the_right_nothing_of_others_is_changed(role: str) -> None:
         (people.deactivate, {"user": uma, "reason": "Trying"}),
         (people.reactivate, {"user": uma, "reason": "Trying"}),
         (people.reset_second_factor, {"user": uma, "reason": "Trying"}),
-        (people.change_password, {"user": uma, "password": people.new_password()}),
-        (people.set_password, {"user": uma, "password": people.new_password(), "reason": "Trying"}),
-        (people.change_own, {"user": uma, "time_zone": "UTC", "single_key_shortcuts": False}),
+        (people.change_password, {"user": uma, "password": people.generate_password()}),
+        (people.set_password, {"user": uma, "password": people.generate_password(), "reason": "Trying"}),
+        (people.change_own_settings, {"user": uma, "time_zone": "UTC", "single_key_shortcuts": False}),
         (credentials.issue, {"holder": uma}),
         (credentials.revoke, {"credential": token.credential, "reason": "Trying"}),
     ]
@@ -125,11 +129,11 @@ def test_who_is_deactivated_has_no_tokens_and_no_rights_until_they_are_back() ->
     token = credentials.issue(actor=actors.person(olga), holder=olga).token
     people.deactivate(actor=mara, user=olga, reason="Left")
     assert not actors.person(User.objects.get(pk=olga.pk)).rights
-    with pytest.raises(people.Unchanged):
+    with pytest.raises(people.PersonStateUnchanged):
         people.deactivate(actor=mara, user=olga, reason="Again")
     people.reactivate(actor=mara, user=olga, reason="Back")
     assert actors.person(User.objects.get(pk=olga.pk)).rights
-    with pytest.raises(people.Unchanged):
+    with pytest.raises(people.PersonStateUnchanged):
         people.reactivate(actor=mara, user=olga, reason="Again")
     with pytest.raises(authentication.Unauthenticated):
         authentication.authenticate(token)
@@ -147,7 +151,7 @@ def test_a_token_issued_while_its_person_is_deactivated_does_not_live() -> None:
                 return people.deactivate(actor=SYSTEM, user=uma, reason="Left")
             return credentials.issue(actor=own, holder=uma)
 
-        split(at_once(3, act), Invalid)
+        split(at_once(3, act), InvalidInput)
         assert not Credential.objects.live().filter(user=uma).exists()
 
 

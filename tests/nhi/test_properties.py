@@ -17,10 +17,12 @@ from hypothesis import strategies as st
 
 from common import crypto
 from common.ids import uuid7
-from nhi import capabilities, decisions, roles, schemas, terms, tokens
+from nhi.access import roles
 from nhi.choices import Kind, State, Verdict
+from nhi.credentials import tokens
+from nhi.decisions import capabilities, engine, json_schema, types
+from nhi.decisions.types import AccessMatch, CallerOrTarget, DecisionFacts, RequestedAction
 from nhi.models import Identity, User
-from nhi.terms import Action, Facts, Match, Party
 from tests.nhi.decisions import oracle
 
 pytestmark = [pytest.mark.capability("NHI-10")]
@@ -33,7 +35,7 @@ PATTERNS = st.one_of(
     NAMES, st.lists(SEGMENTS, min_size=1, max_size=3).map(lambda parts: ".".join([*parts, "*"])), st.just("*.*")
 )
 PARTIES = st.builds(
-    Party,
+    CallerOrTarget,
     id=st.builds(uuid7),
     kind=st.sampled_from([Kind.AGENT.value, Kind.SERVICE_ACCOUNT.value, Kind.TOOL.value]),
     name=st.just("someone"),
@@ -42,7 +44,7 @@ PARTIES = st.builds(
     capability=st.one_of(st.none(), NAMES),
 )
 MATCHES = st.builds(
-    Match,
+    AccessMatch,
     kind=st.sampled_from(["grant", "role"]),
     id=st.builds(uuid7),
     name=st.just("by someone"),
@@ -54,15 +56,15 @@ MATCHES = st.builds(
     requires_approval=st.sampled_from([False, False, False, True]),
 )
 FACTS = st.builds(
-    Facts,
+    DecisionFacts,
     decision_id=st.builds(uuid7),
     decided_at=st.just(NOW),
-    credential=st.sampled_from(["", "", "", "", None, "credential_revoked", "token_expired"]),
+    credential_refusal=st.sampled_from(["", "", "", "", None, "credential_revoked", "token_expired"]),
     scope=st.one_of(st.just(()), st.lists(PATTERNS, max_size=2).map(tuple)),
     matches=st.lists(MATCHES, max_size=4).map(tuple),
 )
 ACTIONS = st.builds(
-    Action,
+    RequestedAction,
     verb=st.sampled_from(["call", "call", "call", "know_itself"]),
     parameters=st.sampled_from([None, {}, {"n": 1}, {"n": 9}]),
     name=st.sampled_from([None, "read", "write"]),
@@ -71,18 +73,18 @@ ASKED = st.tuples(
     st.one_of(st.none(), PARTIES, PARTIES, PARTIES), ACTIONS, st.one_of(st.none(), PARTIES, PARTIES), FACTS
 )
 QUESTIONS = ASKED.map(lambda asked: asked if asked[1].verb == "call" else (*asked[:2], None, asked[3]))
-Asked = tuple[Party | None, Action, Party | None, Facts]
+Asked = tuple[CallerOrTarget | None, RequestedAction, CallerOrTarget | None, DecisionFacts]
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _quiet() -> Iterator[None]:
     """What breaks on purpose need not be printed each time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(logging.getLogger("nhi.decisions"), "disabled", True)
+        patch.setattr(logging.getLogger("nhi.decisions.engine"), "disabled", True)
         yield
 
 
-def ended(party: Party | None, how: str) -> Party | None:
+def ended(party: CallerOrTarget | None, how: str) -> CallerOrTarget | None:
     return party and (replace(party, expired=True) if how == "expired" else replace(party, state=how))
 
 
@@ -90,7 +92,7 @@ def weaker(asked: Asked) -> list[Asked]:
     """The same question after each single loss: a revoke, an end, a stop, a removal, a narrower token."""
     caller, action, target, facts = asked
     losses: list[Asked] = [
-        (caller, action, target, replace(facts, credential=why)) for why in decisions.CREDENTIAL_SAYS
+        (caller, action, target, replace(facts, credential_refusal=why)) for why in engine.CREDENTIAL_MESSAGES
     ]
     for how in ("expired", *(state for state in State.values if state != State.ACTIVE)):
         losses += [(ended(caller, how), action, target, facts), (caller, action, ended(target, how), facts)]
@@ -114,20 +116,20 @@ def weaker(asked: Asked) -> list[Asked]:
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(QUESTIONS)
 def test_no_loss_of_access_turns_a_deny_into_an_allow(asked: Asked) -> None:
-    before = decisions.decide(*asked)
+    before = engine.decide(*asked)
     broken = any(match.allowed_parameters == {"type": "nonsense"} for match in asked[3].matches)
     if before.allowed:
         return
     for less in weaker(asked):
         # Taking away a grant whose stored limit is broken takes away what made every decision fail.
-        assert broken or not decisions.decide(*less).allowed, less
+        assert broken or not engine.decide(*less).allowed, less
 
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(QUESTIONS)
 def test_an_allow_rests_on_what_is_live(asked: Asked) -> None:
     caller, action, target, facts = asked
-    decision = decisions.decide(*asked)
+    decision = engine.decide(*asked)
     assert decision.id == facts.decision_id
     assert decision.reason
     assert decision.message
@@ -135,7 +137,7 @@ def test_an_allow_rests_on_what_is_live(asked: Asked) -> None:
         return
     assert caller is not None
     assert (caller.state, caller.expired) == ("active", False)
-    assert not facts.credential
+    assert not facts.credential_refusal
     if action.verb == "call":
         assert target is not None
         assert (target.state, target.expired) == ("active", False)
@@ -147,11 +149,11 @@ def test_an_allow_rests_on_what_is_live(asked: Asked) -> None:
 
 
 def allowed_question() -> Asked:
-    caller = Party(uuid7(), Kind.AGENT, "bot", State.ACTIVE)
-    target = Party(uuid7(), Kind.TOOL, "tool", State.ACTIVE, capability="github.read")
-    match = Match("grant", uuid7(), "by mara", allowed_parameters=SCHEMA)
-    facts = Facts(uuid7(), NOW, "", ("github.*",), (match,))
-    return caller, Action("call", {"n": 1}), target, facts
+    caller = CallerOrTarget(uuid7(), Kind.AGENT, "bot", State.ACTIVE)
+    target = CallerOrTarget(uuid7(), Kind.TOOL, "tool", State.ACTIVE, capability="github.read")
+    match = AccessMatch("grant", uuid7(), "by mara", allowed_parameters=SCHEMA)
+    facts = DecisionFacts(uuid7(), NOW, "", ("github.*",), (match,))
+    return caller, RequestedAction("call", {"n": 1}), target, facts
 
 
 def breaks(*_args: Any, **_kwargs: Any) -> Any:
@@ -160,46 +162,46 @@ def breaks(*_args: Any, **_kwargs: Any) -> Any:
 
 #: Everything a decision calls on its way.
 HELPERS: list[tuple[Any, str]] = [
-    (decisions, "_decide"),
-    (decisions, "_with_match"),
-    (decisions, "_run"),
-    (decisions, "_named"),
-    (decisions, "Check"),
-    (decisions, "Question"),
-    (schemas, "violations"),
-    (schemas, "_compiled"),
+    (engine, "_decide"),
+    (engine, "_choose_match"),
+    (engine, "_run_check"),
+    (engine, "_match_description"),
+    (engine, "CheckResult"),
+    (engine, "DecisionRequest"),
+    (json_schema, "find_violations"),
+    (json_schema, "_compile_validator"),
     (capabilities, "matches"),
     (capabilities, "prefix"),
 ]
 
 
-@pytest.mark.parametrize("name", [name for name, _ in decisions.CHECKS])
+@pytest.mark.parametrize("name", [name for name, _ in engine.CHECKS])
 @pytest.mark.parametrize("error", [RuntimeError, KeyError, AssertionError, RecursionError, MemoryError, TimeoutError])
 def test_a_check_that_breaks_denies(name: str, error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_question: decisions.Question) -> terms.Check:
+    def broken(_question: engine.DecisionRequest) -> types.CheckResult:
         raise error
 
-    checks = tuple((each, broken if each == name else check) for each, check in decisions.CHECKS)
-    assert decisions.decide(*allowed_question()).allowed
-    monkeypatch.setattr(decisions, "CHECKS", checks)
-    decision = decisions.decide(*allowed_question())
+    checks = tuple((each, broken if each == name else check) for each, check in engine.CHECKS)
+    assert engine.decide(*allowed_question()).allowed
+    monkeypatch.setattr(engine, "CHECKS", checks)
+    decision = engine.decide(*allowed_question())
     assert (decision.verdict, decision.reason) == (Verdict.DENY, "decision_failed")
     assert "broken" not in decision.message
 
 
-@pytest.mark.parametrize("place", range(len(decisions.LIMITS)))
+@pytest.mark.parametrize("place", range(len(engine.LIMIT_CHECKS)))
 def test_a_limit_that_breaks_denies(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = tuple(breaks if number == place else check for number, check in enumerate(decisions.LIMITS))
-    monkeypatch.setattr(decisions, "LIMITS", limits)
-    assert decisions.decide(*allowed_question()).reason == "decision_failed"
+    limits = tuple(breaks if number == place else check for number, check in enumerate(engine.LIMIT_CHECKS))
+    monkeypatch.setattr(engine, "LIMIT_CHECKS", limits)
+    assert engine.decide(*allowed_question()).reason == "decision_failed"
 
 
 @pytest.mark.parametrize(("module", "name"), HELPERS, ids=[name for _, name in HELPERS])
 def test_a_helper_that_breaks_denies(module: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    schemas._checker.cache_clear()  # what was compiled before would be used again
+    json_schema._cached_checker.cache_clear()  # what was compiled before would be used again
     monkeypatch.setattr(module, name, breaks)
     try:
-        decision = decisions.decide(*allowed_question())
+        decision = engine.decide(*allowed_question())
     except RuntimeError:
         assert name == "Question", "only what is built before the guarded part may raise, and that allows nothing"
     else:
@@ -217,13 +219,13 @@ def test_a_helper_that_breaks_denies(module: Any, name: str, monkeypatch: pytest
         lambda c, a, t, f: (c, a, t, replace(f, matches=(None,))),
         lambda c, a, t, f: (c, a, t, replace(f, matches=None)),
         lambda c, a, t, f: (c, a, t, replace(f, scope=(None,))),
-        lambda c, a, t, f: (c, a, t, replace(f, credential="something new")),
+        lambda c, a, t, f: (c, a, t, replace(f, credential_refusal="something new")),
         lambda c, a, t, f: (c, replace(a, parameters=object()), t, f),
         lambda c, a, t, f: ("a text", a, t, f),
     ],
 )
 def test_facts_that_make_no_sense_deny(spoil: Callable[..., Asked]) -> None:
-    assert not decisions.decide(*spoil(*allowed_question())).allowed
+    assert not engine.decide(*spoil(*allowed_question())).allowed
 
 
 @pytest.mark.capability("NHI-09")
@@ -258,7 +260,7 @@ def test_the_database_matches_as_the_matcher_does() -> None:
     for pattern in patterns:
         expected = {name for name in names if oracle.covers(pattern, name)}
         assert set(Identity.objects.covered_by(pattern).values_list("capability", flat=True)) == expected, pattern
-        assert set(roles.covered([pattern]).values_list("capability", flat=True)) == expected, pattern
+        assert set(roles.covered_tools([pattern]).values_list("capability", flat=True)) == expected, pattern
 
 
 TOKENISH = st.one_of(
@@ -279,7 +281,7 @@ TOKENISH = st.one_of(
 
 def signed(body: bytes) -> str:
     text = base64.urlsafe_b64encode(body).decode().rstrip("=")
-    mark = base64.urlsafe_b64encode(crypto.sign(tokens.LABEL, text.encode())).decode().rstrip("=")
+    mark = base64.urlsafe_b64encode(crypto.sign(tokens.SIGNING_LABEL, text.encode())).decode().rstrip("=")
     return f"nhi_tok_{text}.{mark}"
 
 
@@ -291,7 +293,7 @@ def test_parsing_never_raises_and_never_asks_the_database(text: str) -> None:
     with CaptureQueriesContext(connection) as asked:
         parsed = tokens.parse(text)
     assert len(asked) == 0
-    assert parsed is None or tokens.CREDENTIAL.fullmatch(text)
+    assert parsed is None or tokens.CREDENTIAL_PATTERN.fullmatch(text)
 
 
 @pytest.mark.capability("NHI-05")
@@ -312,13 +314,13 @@ def test_parsing_never_raises_and_never_asks_the_database(text: str) -> None:
 )
 def test_what_we_signed_and_do_not_know_is_no_token(body: bytes) -> None:
     parsed = tokens.parse(signed(body))
-    assert parsed is None or isinstance(parsed, tokens.ParsedToken)
+    assert parsed is None or isinstance(parsed, tokens.ShortTokenClaims)
 
 
 @pytest.mark.capability("NHI-05")
 def test_a_short_lived_token_says_what_was_minted_and_no_changed_one_is_read() -> None:
-    claims = tokens.ParsedToken(uuid7(), uuid7(), 1, 2, "github.*", "https://gatehouse.example", uuid7())
-    token = tokens.mint(claims)
+    claims = tokens.ShortTokenClaims(uuid7(), uuid7(), 1, 2, "github.*", "https://gatehouse.example", uuid7())
+    token = tokens.mint_short_token(claims)
     assert tokens.parse(token) == claims
     for place in range(len("nhi_tok_"), len(token)):
         changed = token[:place] + ("A" if token[place] != "A" else "B") + token[place + 1 :]

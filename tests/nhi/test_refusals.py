@@ -6,20 +6,26 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, connection
 
-from common import clock, context
+from common import context
+from common.db import clock
 from common.errors import RecordUnavailable
 from common.ids import uuid7
-from nhi import authentication, credentials, lifecycle, tokens
 from nhi.actors import SYSTEM
+from nhi.audit import authentication_failures
+from nhi.authorization import authentication
+from nhi.credentials import credentials, tokens
+from nhi.identities import lifecycle
 from nhi.models import Credential, Identity, RefusedAuthentication, User
-from nhi.record import refusals
 from tests.nhi import cast
 
 pytestmark = [pytest.mark.capability("NHI-04", "AUD-01"), pytest.mark.django_db, pytest.mark.both_databases]
 
 
 def refused(token: str, source: str = "192.0.2.1") -> str:
-    with pytest.raises(authentication.Unauthenticated) as error, context.bound(context.Context(uuid7(), source)):
+    with (
+        pytest.raises(authentication.Unauthenticated) as error,
+        context.bind_context(context.RequestContext(uuid7(), source)),
+    ):
         authentication.authenticate(token)
     assert error.value.reason == error.value.details["reason"]
     return error.value.reason
@@ -36,7 +42,7 @@ def test_one_row_for_each_id_and_source_with_a_count() -> None:
         refused(issued.token, "192.0.2.1")
     refused(issued.token, "192.0.2.2")
     for _ in range(3):
-        refused(tokens.make("agt").token, "192.0.2.1")
+        refused(tokens.make_credential_token("agt").token, "192.0.2.1")
     counted: dict[tuple[str, str, str], int] = {}
     for public_id, source, reason, count in rows():
         counted[public_id, source, reason] = counted.get((public_id, source, reason), 0) + count
@@ -51,7 +57,7 @@ def test_one_row_for_each_id_and_source_with_a_count() -> None:
 def test_a_minute_is_a_minute() -> None:
     at = clock.database_now().replace(second=59, microsecond=999999)
     for later in (timedelta(0), timedelta(microseconds=1), timedelta(seconds=60)):
-        refusals.note("abc", "credential_expired", at + later)
+        authentication_failures.count_failure("abc", "credential_expired", at + later)
     assert RefusedAuthentication.objects.count() == 2
     assert {row.minute.second for row in RefusedAuthentication.objects.all()} == {0}
 
@@ -59,7 +65,7 @@ def test_a_minute_is_a_minute() -> None:
 def test_a_thousand_unknown_tokens_make_one_row() -> None:
     at = clock.database_now()
     for _ in range(1000):
-        refusals.note("", "credential_unknown", at)
+        authentication_failures.count_failure("", "credential_unknown", at)
     assert [(row[0], row[3]) for row in rows()] == [("unknown", 1000)]
 
 
@@ -101,7 +107,7 @@ def test_when_the_refusal_cannot_be_counted_the_caller_hears_so(monkeypatch: pyt
         raise DatabaseError
 
     with monkeypatch.context() as patch:
-        patch.setattr(refusals.connection, "cursor", away)
+        patch.setattr(authentication_failures.connection, "cursor", away)
         with pytest.raises(RecordUnavailable):
-            refusals.note("abc", "credential_revoked", datetime.now(UTC))
+            authentication_failures.count_failure("abc", "credential_revoked", datetime.now(UTC))
     assert connection.is_usable()

@@ -2,11 +2,16 @@
 
 import pytest
 
-from common.errors import Conflict, Duplicate, Invalid, NotAllowed
-from nhi import actors, credentials, decisions, facts, grants, identities, roles
+from common.errors import Conflict, Duplicate, InvalidInput, NotAllowed
+from nhi import actors
+from nhi.access import grants, roles
 from nhi.actors import SYSTEM
+from nhi.authorization import facts
+from nhi.credentials import credentials
+from nhi.decisions import engine
+from nhi.decisions.types import RequestedAction
+from nhi.identities import identities
 from nhi.models import Identity, Role, RoleAssignment, RoleCapability
-from nhi.terms import Action
 from tests.nhi import cast
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases, pytest.mark.capability("NHI-09")]
@@ -14,7 +19,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.both_databases, pytest.mark.cap
 
 def reason(caller: Identity, target: Identity) -> str:
     loaded = facts.for_question(caller.pk, target.pk)
-    return decisions.decide(loaded.caller, Action("call"), loaded.target, loaded.facts).reason
+    return engine.decide(loaded.caller, RequestedAction("call"), loaded.target, loaded.facts).reason
 
 
 def make(name: str, *patterns: str) -> Role:
@@ -43,7 +48,7 @@ def test_the_widest_pattern_waits_for_another_person() -> None:
     wide = make("everything", "*.*")
     assign(wide, bot)
     assert reason(bot, reads) == "no_grant"
-    with pytest.raises(roles.OwnRequest):
+    with pytest.raises(roles.ApproverIsRequester):
         roles.approve_capability(actor=cast.admin(), capability=waiting(wide), reason="Mine")
     with pytest.raises(NotAllowed):
         roles.approve_capability(actor=cast.acting("tom", "approver"), capability=waiting(wide), reason="No right")
@@ -62,7 +67,7 @@ def test_nobody_approves_their_own_by_another_door() -> None:
     mara = cast.user("mara", "security-admin")
     wide = make("everything", "*.*")
     token = credentials.issue(actor=actors.person(mara), holder=mara)
-    with pytest.raises(roles.OwnRequest):
+    with pytest.raises(roles.ApproverIsRequester):
         roles.approve_capability(
             actor=actors.person(mara, credential_id=token.credential.pk), capability=waiting(wide), reason="By token"
         )
@@ -103,7 +108,7 @@ def test_a_change_is_recorded_with_before_and_after_and_nothing_when_nothing_dif
     ],
 )  # fmt: skip
 def test_what_is_no_pattern_is_invalid(pattern: str) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         make("reader", "github.read", pattern)
     assert [field.field for field in refused.value.fields] == ["capabilities"]
     assert not Role.objects.exists()
@@ -156,7 +161,7 @@ def test_tools_and_unusable_identities_hold_no_roles() -> None:
     Identity.objects.filter(pk=ended.pk).update(expires_at=cast.past(seconds=1))
     asleep = cast.agent("asleep", activate=False)
     for identity in (cast.tool(), ended, Identity.objects.get(pk=ended.pk), asleep):
-        with pytest.raises(Invalid) as refused:
+        with pytest.raises(InvalidInput) as refused:
             assign(role, identity)
         assert {field.field for field in refused.value.fields} == {"identity_id"}
 
@@ -168,9 +173,9 @@ def test_what_a_change_would_do_is_counted() -> None:
     role = make("reader", "github.commits.*")
     assign(role, bot)
     assign(role, other)
-    assert roles.effect(role, ["github.commits.get", "github.issues.*"]) == roles.Effect(1, 1, 2)
-    assert roles.effect(role, ["github.commits.*"]) == roles.Effect(0, 0, 2)
-    assert roles.effect(role, []) == roles.Effect(0, 2, 2)
+    assert roles.preview_patterns(role, ["github.commits.get", "github.issues.*"]) == roles.PatternChangeEffect(1, 1, 2)
+    assert roles.preview_patterns(role, ["github.commits.*"]) == roles.PatternChangeEffect(0, 0, 2)
+    assert roles.preview_patterns(role, []) == roles.PatternChangeEffect(0, 2, 2)
 
 
 def test_who_may() -> None:

@@ -7,11 +7,14 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from common import clock
+from common.db import clock
 from common.ids import uuid7
-from nhi import authentication, credentials, identities, lifecycle, oauth, run_tokens, tasks, tokens
+from nhi import celery_tasks
 from nhi.actors import SYSTEM
-from nhi.admin import counts
+from nhi.authorization import authentication, oauth
+from nhi.console import attention_counts
+from nhi.credentials import credentials, run_tokens, tokens
+from nhi.identities import identities, lifecycle
 from nhi.models import Credential, Identity, RefusedAuthentication
 from tests.nhi import cast
 from tests.nhi.tokens import crc, of_run, shown
@@ -34,8 +37,8 @@ def test_it_says_whose_run_it_is_and_costs_one_row() -> None:
     assert len([query for query in asked.captured_queries if "SAVEPOINT" not in query["sql"]]) == 2, "the time, a row"
     found = authentication.authenticate(token)
     row = row_of(run)
-    assert found.loaded.token is not None
-    assert (found.actor.id, found.loaded.token.execution_id) == (bot.pk, run)
+    assert found.loaded_facts.token is not None
+    assert (found.actor.id, found.loaded_facts.token.execution_id) == (bot.pk, run)
     assert (row.created_by_id, row.created_by_name, row.lifetime) == (mara.id, "mara", timedelta(minutes=10))
     with pytest.raises(IntegrityError), transaction.atomic():
         opened(bot, run)
@@ -80,10 +83,10 @@ def test_it_is_none_of_the_two_that_people_look_after() -> None:
     runs = [uuid7() for _ in range(3)]
     held = [opened(bot, run) for run in runs]
     credentials.rotate(actor=SYSTEM, credential=credentials.issue(actor=SYSTEM, holder=bot).credential)
-    with pytest.raises(credentials.TooManyLive):
+    with pytest.raises(credentials.TooManyLiveCredentials):
         credentials.issue(actor=SYSTEM, holder=bot)
     assert lifecycle.consequences(bot)["tokens"] == 2
-    assert not counts.credentials_ending(cast.admin()).filter(execution_id__isnull=False)
+    assert not attention_counts.credentials_ending(cast.admin()).filter(execution_id__isnull=False)
     new = credentials.replace(actor=SYSTEM, holder=bot)
     assert [shown(token) for token in held] == ["", "", ""]
     assert [row.pk for row in Credential.objects.live().filter(identity=bot)] == [new.credential.pk]
@@ -102,8 +105,8 @@ def test_its_row_alone_lets_nobody_in() -> None:
         assert refused.value.reason == "credential_unknown", "nothing outlives the run"
     issued = credentials.issue(actor=SYSTEM, holder=bot).credential
     now = int(clock.database_now().timestamp() * 1000)
-    borrowed = tokens.ParsedToken(bot.pk, issued.pk, now, now + 60_000, execution_id=run)
-    assert shown(tokens.mint(borrowed)) == "credential_unknown", "a run's token stands on its own row"
+    borrowed = tokens.ShortTokenClaims(bot.pk, issued.pk, now, now + 60_000, execution_id=run)
+    assert shown(tokens.mint_short_token(borrowed)) == "credential_unknown", "a run's token stands on its own row"
 
 
 def test_it_carries_no_console_role() -> None:
@@ -125,9 +128,9 @@ def test_what_ended_a_day_ago_is_forgotten_some_at_a_time(monkeypatch: pytest.Mo
     run_tokens.close(execution_ids=[closed, lately], at=clock.database_now())
     Credential.runs.filter(execution_id=closed).update(revoked_at=cast.past(hours=25))
     Credential.runs.filter(execution_id=expired).update(expires_at=cast.past(hours=25))
-    monkeypatch.setattr(run_tokens, "MOST_FORGOTTEN", 1)
-    assert run_tokens.forget(clock.database_now()) == 1
-    tasks.sweep()
+    monkeypatch.setattr(run_tokens, "MAX_REMOVED", 1)
+    assert run_tokens.remove_old(clock.database_now()) == 1
+    celery_tasks.sweep()
     assert set(Credential.runs.values_list("execution_id", flat=True)) == {lately, live}
-    assert run_tokens.forget(clock.database_now()) == 0
+    assert run_tokens.remove_old(clock.database_now()) == 0
     assert Credential.objects.filter(pk=standing.pk).exists()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from nhi import schemas
+from nhi.decisions import json_schema
 
 pytestmark = pytest.mark.capability("NHI-06", "MCP-07")
 TOO_MANY = "has more parts than the grant can be checked against in good time"
@@ -38,17 +38,19 @@ CHEAP: dict[str, tuple[dict[str, Any], Any]] = {
 @pytest.mark.parametrize("name", COSTLY)
 def test_what_would_take_too_long_is_refused_unseen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     schema, value = COSTLY[name]
-    assert schemas.problem(schema) == ""
-    checker = schemas.checker(schema)
+    assert json_schema.find_problem(schema) == ""
+    checker = json_schema.compile_schema(schema)
     monkeypatch.setattr(checker, "_engine", None)
-    assert checker.violations(value) == [("$", TOO_MANY)]
+    assert checker.find_violations(value) == [("$", TOO_MANY)]
 
 
 @pytest.mark.parametrize("name", CHEAP)
 def test_what_is_only_large_is_checked(name: str) -> None:
     schema, value = CHEAP[name]
-    assert schemas.violations(schema, value) == []
+    assert json_schema.find_violations(schema, value) == []
 
 
 def test_the_owner_of_a_schema_is_named() -> None:
-    assert schemas.violations({"required": ["a"]}, {}, whose="the tool") == [("$.a", "is missing: the tool demands it")]
+    assert json_schema.find_violations({"required": ["a"]}, {}, schema_owner="the tool") == [
+        ("$.a", "is missing: the tool demands it")
+    ]

@@ -7,10 +7,14 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group, Permission
 
-from common.errors import Invalid, NotAllowed
-from nhi import actors, credentials, identities, people, rights
+from common.errors import InvalidInput, NotAllowed
+from nhi import actors
+from nhi.access import rights
 from nhi.actors import SYSTEM, Actor
+from nhi.credentials import credentials
+from nhi.identities import identities
 from nhi.models import Credential, Identity, User
+from nhi.people import people
 from tests.nhi import cast
 
 pytestmark = [
@@ -62,7 +66,7 @@ ATTEMPTS: dict[str, Callable[[Actor, World], Any]] = {
     "swap approver for operator": lambda a, w: set_roles(a, w.tom, "operator"),
     "give auditor beside approver, which bars from deciding": lambda a, w: set_roles(a, w.tom, "approver", "auditor"),
     "set the password of an approver": lambda a, w: people.set_password(
-        actor=a, user=w.tom, password=people.new_password(), reason="Forgotten"
+        actor=a, user=w.tom, password=people.generate_password(), reason="Forgotten"
     ),
     "reset the factor of an approver": lambda a, w: people.reset_second_factor(
         actor=a, user=w.tom, reason="Phone lost"
@@ -124,7 +128,7 @@ def test_a_right_that_a_person_holds_without_any_role_counts_too() -> None:
     max_ = cast.user("max", "operator")
     max_.user_permissions.add(Permission.objects.get(codename="decide_approval"))
     with pytest.raises(NotAllowed):
-        people.set_password(actor=cast.admin(), user=max_, password=people.new_password(), reason="Forgotten")
+        people.set_password(actor=cast.admin(), user=max_, password=people.generate_password(), reason="Forgotten")
 
 
 def test_what_decides_about_nobody_stays_a_security_admins(world: World) -> None:
@@ -132,7 +136,7 @@ def test_what_decides_about_nobody_stays_a_security_admins(world: World) -> None
     assert people.create(actor=mara, username="nina", roles=["operator"]).user.is_staff
     set_roles(mara, world.olga, "operator", "auditor")
     set_roles(mara, world.tom, "approver", "operator")
-    people.set_password(actor=mara, user=world.olga, password=people.new_password(), reason="Forgotten")
+    people.set_password(actor=mara, user=world.olga, password=people.generate_password(), reason="Forgotten")
     account = cast.service("reports")
     identities.set_console_roles(actor=mara, identity=account, roles=["operator"])
     assert credentials.issue(actor=mara, holder=account).token
@@ -157,7 +161,7 @@ class TestReactivating:
         with pytest.raises(NotAllowed):
             people.reactivate(actor=cast.admin(), user=world.tom, reason="Back")
         assert not User.objects.get(pk=world.tom.pk).is_active
-        assert rights.person_decides(world.tom)
+        assert rights.is_approver(world.tom)
         people.reactivate(actor=SYSTEM, user=world.tom, reason="Back")
 
     def test_whoever_deactivated_may_undo_it(self, world: World) -> None:
@@ -171,8 +175,8 @@ class TestReactivating:
 
 
 def test_somebody_elses_password_needs_a_reason(world: World) -> None:
-    with pytest.raises(Invalid) as refused:
-        people.set_password(actor=cast.admin(), user=world.olga, password=people.new_password(), reason=" ")
+    with pytest.raises(InvalidInput) as refused:
+        people.set_password(actor=cast.admin(), user=world.olga, password=people.generate_password(), reason=" ")
     assert [problem.field for problem in refused.value.fields] == ["reason"]
 
 
@@ -183,7 +187,7 @@ def test_who_becomes_an_approver_keeps_nothing_that_was_set_up_before(world: Wor
     promoted = set_roles(actors.person(superuser()), world.olga, "operator", "approver")
     assert Credential.objects.get(pk=token.credential.pk).revoked_at is not None
     assert promoted.session_epoch == epoch + 1
-    assert rights.person_decides(promoted)
+    assert rights.is_approver(promoted)
 
 
 def test_what_an_approver_has_set_up_stays_when_roles_change_again(world: World) -> None:
@@ -199,15 +203,15 @@ def test_nobody_becomes_an_approver_whose_password_a_security_admin_knows(world:
         user = people.create(actor=mara, username="newby", roles=["operator"]).user
     else:
         user = world.olga
-        user.set_password(people.new_password())
+        user.set_password(people.generate_password())
         user.save()
-        people.set_password(actor=mara, user=user, password=people.new_password(), reason="Forgotten")
+        people.set_password(actor=mara, user=user, password=people.generate_password(), reason="Forgotten")
     user.refresh_from_db()
     with pytest.raises(NotAllowed, match=f"A security admin knows the password of {user.username}"):
         set_roles(actors.person(root), user, "approver")
-    assert not rights.person_decides(user)
+    assert not rights.is_approver(user)
     people.set_password(
-        actor=actors.person(root), user=user, password=people.new_password(), reason="To be an approver"
+        actor=actors.person(root), user=user, password=people.generate_password(), reason="To be an approver"
     )
     user.refresh_from_db()
-    assert rights.person_decides(set_roles(actors.person(root), user, "approver"))
+    assert rights.is_approver(set_roles(actors.person(root), user, "approver"))

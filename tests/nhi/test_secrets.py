@@ -8,10 +8,11 @@ from django.db import connection
 
 from common import crypto
 from common.errors import GatehouseError
-from common.logs import without_secrets
+from common.logs import redact_event
 from common.redaction import redact_text
-from nhi import authentication, credentials, tokens
 from nhi.actors import SYSTEM
+from nhi.authorization import authentication
+from nhi.credentials import credentials, tokens
 from nhi.models import Credential
 from tests.nhi import cast
 
@@ -27,7 +28,7 @@ class Lines(logging.Handler):
         self.setFormatter(logging.getLogger().handlers[0].formatter if logging.getLogger().handlers else None)
 
     def emit(self, record: logging.LogRecord) -> None:
-        shown = without_secrets(None, "", {"event": record.getMessage(), **record.__dict__})
+        shown = redact_event(None, "", {"event": record.getMessage(), **record.__dict__})
         self.lines.append(f"{self.format(record)} {shown}")
 
 
@@ -97,14 +98,14 @@ def test_logs_and_errors_say_nothing_of_it(lines: list[str]) -> None:
 
 def test_what_holds_it_does_not_show_it() -> None:
     issued = credentials.issue(actor=SYSTEM, holder=cast.agent())
-    parsed, made = tokens.parse(issued.token), tokens.make("agt")
+    parsed, made = tokens.parse(issued.token), tokens.make_credential_token("agt")
     for held in (issued, issued.credential, parsed, made):
         shown = f"{held!r} {held}"
         assert not [part for part in (*parts(issued.token), *parts(made.token)) if part in shown]
 
 
 def test_a_token_is_redacted_wherever_it_stands() -> None:
-    token = tokens.make("svc").token
+    token = tokens.make_credential_token("svc").token
     for text in (token, f"x{token}", f"_{token}_", f"a={token}&b", f'"{token}"', f"{token}{token}", f"Bearer {token}"):
         clean = redact_text(text)
         assert not [part for part in parts(token) if part in clean], text

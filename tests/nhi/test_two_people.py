@@ -5,13 +5,18 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from common.errors import Invalid, NotAllowed
-from nhi import actors, asking, authentication, credentials, identities, lifecycle, people, roles, tokens
+from common.errors import InvalidInput, NotAllowed
+from nhi import actors
+from nhi.access import roles
 from nhi.actors import SYSTEM
-from nhi.authentication import Unauthenticated
+from nhi.audit import events
+from nhi.authorization import access_check, authentication
+from nhi.authorization.authentication import Unauthenticated
+from nhi.credentials import credentials, tokens
+from nhi.identities import identities, lifecycle
 from nhi.models import AuditEvent, Identity
-from nhi.people import NoPassword
-from nhi.record import events
+from nhi.people import people
+from nhi.people.people import PersonHasNoPassword
 from tests.nhi import cast
 
 pytestmark = [pytest.mark.django_db, pytest.mark.capability("NHI-09", "NHI-02", "CON-01", "AUD-01")]
@@ -41,7 +46,7 @@ class TestWildcards:
     def test_a_security_admin_does_not_stand_in_for_another(self) -> None:
         mara, other = cast.admin(), cast.user("nina", "security-admin")
         with pytest.raises(NotAllowed):
-            people.set_password(actor=mara, user=other, password=people.new_password(), reason="Forgotten")
+            people.set_password(actor=mara, user=other, password=people.generate_password(), reason="Forgotten")
         with pytest.raises(NotAllowed):
             people.reset_second_factor(actor=mara, user=other, reason="Lost phone")
         people.deactivate(actor=mara, user=other, reason="Left")
@@ -96,16 +101,16 @@ def test_a_deactivated_person_finds_no_session_when_they_come_back() -> None:
 
 def test_who_signs_in_elsewhere_is_given_no_password() -> None:
     away = people.create(actor=SYSTEM, username="away", roles=["operator"], password=None).user
-    with pytest.raises(NoPassword):
-        people.set_password(actor=cast.admin(), user=away, password=people.new_password(), reason="Forgotten")
+    with pytest.raises(PersonHasNoPassword):
+        people.set_password(actor=cast.admin(), user=away, password=people.generate_password(), reason="Forgotten")
 
 
 def test_an_agent_does_not_fill_the_record() -> None:
     bot = cast.agent()
     token = credentials.issue(actor=SYSTEM, holder=bot).token
-    with pytest.raises(Invalid) as refused:
-        asking.check(
-            actor=actors.identity(bot), shown=tokens.parse(token), audience="", target_id=bot.pk, parameters=None,
+    with pytest.raises(InvalidInput) as refused:
+        access_check.check(
+            actor=actors.identity(bot), token=tokens.parse(token), audience="", target_id=bot.pk, parameters=None,
             action="B" * 201,
         )  # fmt: skip
     assert [problem.field for problem in refused.value.fields] == ["action"]

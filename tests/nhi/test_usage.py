@@ -7,10 +7,12 @@ import pytest
 from django.db import DatabaseError, connection
 from django.test.utils import CaptureQueriesContext
 
-from common import clock, context
+from common import context
+from common.db import clock
 from common.ids import uuid7
-from nhi import authentication, credentials, usage
 from nhi.actors import SYSTEM
+from nhi.authorization import authentication
+from nhi.credentials import credentials, last_used
 from nhi.models import Credential, Identity
 from tests.nhi import cast
 
@@ -18,24 +20,24 @@ pytestmark = [pytest.mark.capability("NHI-04"), pytest.mark.django_db, pytest.ma
 
 
 @pytest.fixture(autouse=True)
-def ledger(monkeypatch: pytest.MonkeyPatch) -> Iterator[usage.Ledger]:
+def ledger(monkeypatch: pytest.MonkeyPatch) -> Iterator[last_used.LastUsedRecorder]:
     """One without a thread, so that the test says when it is written."""
-    own = usage.Ledger()
+    own = last_used.LastUsedRecorder()
     own._thread = threading.current_thread()
-    monkeypatch.setattr(usage, "ledger", own)
+    monkeypatch.setattr(last_used, "recorder", own)
     yield own
 
 
 def use(token: str, source: str) -> None:
-    with context.bound(context.Context(uuid7(), source)):
+    with context.bind_context(context.RequestContext(uuid7(), source)):
         authentication.authenticate(token)
 
 
 def test_it_is_written_within_a_minute() -> None:
-    assert usage.FLUSH_SECONDS <= 60
+    assert last_used.FLUSH_SECONDS <= 60
 
 
-def test_a_use_is_written_at_the_next_turn_and_not_before(ledger: usage.Ledger) -> None:
+def test_a_use_is_written_at_the_next_turn_and_not_before(ledger: last_used.LastUsedRecorder) -> None:
     bot = cast.agent()
     issued = credentials.issue(actor=SYSTEM, holder=bot)
     before = clock.database_now()
@@ -55,19 +57,19 @@ def test_a_use_is_written_at_the_next_turn_and_not_before(ledger: usage.Ledger) 
     assert ledger.flush() == 0
 
 
-def test_an_older_use_of_another_process_does_not_overwrite_a_newer_one(ledger: usage.Ledger) -> None:
+def test_an_older_use_of_another_process_does_not_overwrite_a_newer_one(ledger: last_used.LastUsedRecorder) -> None:
     bot = cast.agent()
     credential = credentials.issue(actor=SYSTEM, holder=bot).credential
     newer, older = cast.past(seconds=5), cast.past(minutes=5)
     for at, source in ((newer, "192.0.2.1"), (older, "192.0.2.2")):
-        usage.note(credential, at=at, source=source)
+        last_used.record_use(credential, at=at, source=source)
         ledger.flush()
     used = Credential.objects.get(pk=credential.pk)
     assert used.last_used_from == "192.0.2.1"
     assert Identity.objects.get(pk=bot.pk).last_activity_at == used.last_used_at
 
 
-def test_a_refused_use_is_no_use(ledger: usage.Ledger) -> None:
+def test_a_refused_use_is_no_use(ledger: last_used.LastUsedRecorder) -> None:
     issued = credentials.issue(actor=SYSTEM, holder=cast.agent())
     credentials.revoke(actor=SYSTEM, credential=issued.credential, reason="Leak")
     with pytest.raises(authentication.Unauthenticated):
@@ -76,18 +78,18 @@ def test_a_refused_use_is_no_use(ledger: usage.Ledger) -> None:
 
 
 def test_its_thread_outlives_any_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    own, turns = usage.Ledger(), threading.Semaphore(0)
+    own, turns = last_used.LastUsedRecorder(), threading.Semaphore(0)
 
     def broken() -> int:
         turns.release()
         raise [DatabaseError, RuntimeError, KeyError][own_turns.pop() % 3]
 
     own_turns = [2, 1, 0]
-    monkeypatch.setattr(usage, "FLUSH_SECONDS", 0.001)
+    monkeypatch.setattr(last_used, "FLUSH_SECONDS", 0.001)
     monkeypatch.setattr(own, "flush", broken)
-    monkeypatch.setattr(usage.log, "disabled", True)
+    monkeypatch.setattr(last_used.log, "disabled", True)
     usage_thread = threading.Thread(target=own._run, daemon=True)
     usage_thread.start()
     assert all(turns.acquire(timeout=10) for _ in range(4)), "it goes on after each of them"
     monkeypatch.setattr(own, "flush", lambda: 0)
-    monkeypatch.setattr(usage, "FLUSH_SECONDS", 3600)
+    monkeypatch.setattr(last_used, "FLUSH_SECONDS", 3600)

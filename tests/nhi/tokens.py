@@ -3,13 +3,15 @@
 import zlib
 from uuid import UUID
 
-from common import clock, context
+from common import context
+from common.db import clock
 from common.ids import uuid7
-from nhi import authentication, run_tokens, tokens
 from nhi.actors import Actor
-from nhi.chains import Chain
+from nhi.authorization import authentication
+from nhi.credentials import run_tokens, tokens
+from nhi.credentials.run_tokens import RunTokenRequest
+from nhi.decisions.delegation import DelegationChain
 from nhi.models import Identity
-from nhi.run_tokens import Opening
 
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -17,17 +19,19 @@ DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 def shown(token: str, source: str = "203.0.113.9") -> str:
     """The reason for which the token is refused now, or an empty text."""
     try:
-        with context.bound(context.Context(uuid7(), source)):
+        with context.bind_context(context.RequestContext(uuid7(), source)):
             authentication.authenticate(token)
     except authentication.Unauthenticated as refused:
         return refused.reason
     return ""
 
 
-def of_run(*, identity: Identity, execution_id: UUID, seconds: float, actor: Actor, chain: Chain | None = None) -> str:
+def of_run(
+    *, identity: Identity, execution_id: UUID, seconds: float, actor: Actor, chain: DelegationChain | None = None
+) -> str:
     """As its worker gets it."""
-    opening = Opening(identity, execution_id, seconds, chain)
-    return run_tokens.open_each([opening], actor=actor, at=clock.database_now())[execution_id]
+    opening = RunTokenRequest(identity, execution_id, seconds, chain)
+    return run_tokens.issue_tokens([opening], actor=actor, at=clock.database_now())[execution_id]
 
 
 def crc(body: str) -> str:

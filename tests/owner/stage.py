@@ -17,10 +17,10 @@ from uuid import UUID
 
 import psutil
 
-from common import locks
 from common.ids import uuid7
-from mcp.upstream.stdio import StdioTransport
-from mcp.upstream.target import Target
+from common.process import file_lock
+from mcp.client.stdio_transport import StdioTransport
+from mcp.client.types import ServerTarget
 from tests.services.house import PLAIN, ROOT
 from tests.services.waiting import wait_for
 
@@ -74,26 +74,26 @@ class Owner:
         beside.write_text(json.dumps(self.launches))
         beside.replace(self.data / "launches.json")
 
-    def add(self, *options: str, **env: str) -> Target:
+    def add(self, *options: str, **env: str) -> ServerTarget:
         return self.add_program(str(self.puppet), *options, **env)
 
-    def add_program(self, *argv: str, **env: str) -> Target:
-        target = Target(uuid7(), "puppet", 1, "stdio")
+    def add_program(self, *argv: str, **env: str) -> ServerTarget:
+        target = ServerTarget(uuid7(), "puppet", 1, "stdio")
         self.launches[str(target.server_id)] = {"argv": argv, "env": env, "revision": 1, "enabled": True}
         self.write()
         return target
 
-    def change(self, target: Target, **facts: Any) -> None:
+    def change(self, target: ServerTarget, **facts: Any) -> None:
         self.launches[str(target.server_id)].update(facts)
         self.write()
 
-    def watch(self, *targets: Target) -> None:
+    def watch(self, *targets: ServerTarget) -> None:
         """The servers over HTTP that there are from now on."""
         beside = self.data / "watched.new"
         beside.write_text(json.dumps([{**asdict(one), "server_id": str(one.server_id)} for one in targets]))
         beside.replace(self.data / "watched.json")
 
-    def refreshes(self, target: Target) -> int:
+    def refreshes(self, target: ServerTarget) -> int:
         """How often it has asked for a refresh of this server."""
         path = self.data / "refreshes"
         return path.read_text().split().count(str(target.server_id)) if path.exists() else 0
@@ -120,7 +120,7 @@ class Owner:
         self.process.kill()
         self.process.wait()
 
-    async def call(self, target: Target, name: str, timeout: float = 10, **arguments: Any) -> Any:
+    async def call(self, target: ServerTarget, name: str, timeout: float = 10, **arguments: Any) -> Any:
         result = await self.transport.call_tool(target, name, arguments, timeout=timeout)
         return result.get("structuredContent", {}).get("value")
 
@@ -177,31 +177,42 @@ def main(data: Path) -> None:
     import django
 
     django.setup()
-    from mcp.owner import greeting, news, run, running, servers, watching
-    from mcp.owner.house import House
-    from mcp.targets import Launch
+    from mcp.servers.targets import LaunchConfig
+    from mcp.stdio_host import handshake, hosted_servers, session, tool_list_listener
+    from mcp.stdio_host import main as run
+    from mcp.stdio_host.main import HostBackend
 
-    def read(server_id: UUID) -> Launch | None:
+    def read(server_id: UUID) -> LaunchConfig | None:
         kept = json.loads((data / "launches.json").read_text()).get(str(server_id))
-        return Launch(tuple(kept["argv"]), kept["env"], kept["revision"], kept["enabled"]) if kept else None
+        return LaunchConfig(tuple(kept["argv"]), kept["env"], kept["revision"], kept["enabled"]) if kept else None
 
-    servers.LOOK_EVERY, running.JUST_NOW = 0.2, 1.0
-    watching.LOOK_EVERY, watching.LONGEST_WAIT, news.FIRST_WAIT = 0.2, 1.0, 0.3
-    greeting.PROBE, servers.IDLE_SECONDS = 1.0, float(os.environ["STAGE_IDLE"])
+    hosted_servers.SWEEP_SECONDS, session.FRESH_SECONDS = 0.2, 1.0
+    (
+        tool_list_listener.REVISION_CHECK_SECONDS,
+        tool_list_listener.MAX_RETRY_SECONDS,
+        tool_list_listener.FIRST_DEBOUNCE_SECONDS,
+    ) = (
+        0.2,
+        1.0,
+        0.3,
+    )
+    handshake.PROBE_SECONDS, hosted_servers.IDLE_SECONDS = 1.0, float(os.environ["STAGE_IDLE"])
 
     def revisions() -> dict[UUID, int]:
         return {target.server_id: target.revision for target in watched()}
 
-    def watched() -> list[Target]:
-        return [Target(**{**kept, "server_id": UUID(kept["server_id"])}) for kept in read_json(data / "watched.json")]
+    def watched() -> list[ServerTarget]:
+        return [
+            ServerTarget(**{**kept, "server_id": UUID(kept["server_id"])}) for kept in read_json(data / "watched.json")
+        ]
 
     def refresh(server_id: UUID) -> None:
         with (data / "refreshes").open("a") as file:
             file.write(f"{server_id}\n")
 
-    house = House(read, revisions, lambda one: next(t for t in watched() if t.server_id == one), refresh)
-    with locks.held(data / run.LOCK):
-        asyncio.run(run.run(data=data, socket=data / "stdio.sock", house=house))
+    house = HostBackend(read, revisions, lambda one: next(t for t in watched() if t.server_id == one), refresh)
+    with file_lock.hold_file_lock(data / run.LOCK_NAME):
+        asyncio.run(run.run_host(data=data, socket=data / "stdio.sock", backend=house))
 
 
 def read_json(path: Path) -> Any:

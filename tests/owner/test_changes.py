@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from common.ids import uuid7
-from mcp.upstream.target import Target
+from mcp.client.types import ServerTarget
 from tests.owner.announcers import Announcer, Legacy, Modern, Sse, serving
 from tests.owner.stage import Owner, owner, scene
 from tests.services.postgresql import free_port
@@ -31,11 +31,11 @@ def house(tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[Owner
         yield one
 
 
-def reached(server: Announcer, transport: str = "http") -> Target:
-    return Target(uuid7(), "announcer", 1, transport, base_url=server.url)  # type: ignore[arg-type]
+def reached(server: Announcer, transport: str = "http") -> ServerTarget:
+    return ServerTarget(uuid7(), "announcer", 1, transport, base_url=server.url)  # type: ignore[arg-type]
 
 
-def listens(house: Owner, server: Announcer, target: Target) -> None:
+def listens(house: Owner, server: Announcer, target: ServerTarget) -> None:
     """The owner listens, and has asked for what had changed before it did."""
     wait_for(lambda: server.listened or getattr(server, "streams", None), DEADLINE, "listening")
     wait_for(lambda: house.refreshes(target) == 1, DEADLINE, "the first refresh")

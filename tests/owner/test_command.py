@@ -14,9 +14,9 @@ from uuid import UUID
 
 import pytest
 
-from mcp.faults import UpstreamFault
-from mcp.upstream.stdio import StdioTransport
-from mcp.upstream.target import Target
+from mcp.client.stdio_transport import StdioTransport
+from mcp.client.types import ServerTarget
+from mcp.protocol.errors import UpstreamFault
 from tests.owner.stage import gone
 from tests.services import migrated
 from tests.services.house import House
@@ -66,7 +66,7 @@ def listens(house: House) -> bool:
 
 def test_the_bundled_server_runs_and_a_second_owner_does_not(prepared: tuple[House, UUID]) -> None:
     house, server_id = prepared
-    target = Target(server_id, "todo", 1, "stdio")
+    target = ServerTarget(server_id, "todo", 1, "stdio")
 
     async def story() -> int:
         transport = StdioTransport(lambda: house.data / "stdio.sock")

@@ -14,9 +14,9 @@ import orjson
 import psutil
 import pytest
 
-from mcp.faults import UpstreamFault
-from mcp.owner import groups
-from mcp.upstream.target import Target
+from mcp.client.types import ServerTarget
+from mcp.protocol.errors import UpstreamFault
+from mcp.stdio_host import process_groups
 from tests.owner.stage import ROOT, Owner, gone, owner, scene
 from tests.services.waiting import wait_for
 
@@ -29,7 +29,7 @@ def house(tmp_path: Path) -> Iterator[Owner]:
         yield one
 
 
-async def family(house: Owner, target: Target) -> list[int]:
+async def family(house: Owner, target: ServerTarget) -> list[int]:
     """A server and what it has started: in its group, out of it, and without its environment."""
     spawned = [await house.call(target, "spawn", **how) for how in ({}, {"escape": True}, {"bare": True})]
     return [await house.call(target, "pid"), *spawned]
@@ -104,9 +104,9 @@ def test_a_number_that_is_somebody_elses_by_now_is_left_alone(tmp_path: Path) ->
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as stranger:
         try:
             started = psutil.Process(stranger.pid).create_time()
-            assert groups.end("no such mark", {stranger.pid: started - 100}) == 0
+            assert process_groups.kill_processes("no such mark", {stranger.pid: started - 100}) == 0
             assert stranger.poll() is None
-            assert groups.end("no such mark", {stranger.pid: started}) == 1
+            assert process_groups.kill_processes("no such mark", {stranger.pid: started}) == 1
             assert stranger.wait(5) == -signal.SIGKILL
         finally:
             stranger.kill()
@@ -115,9 +115,9 @@ def test_a_number_that_is_somebody_elses_by_now_is_left_alone(tmp_path: Path) ->
 def test_groups_from_before_a_reboot_are_forgotten(tmp_path: Path) -> None:
     path = tmp_path / "groups.json"
     path.write_text('{"boot": "another", "groups": {"7": 1.0}}')
-    assert groups.Groups(path).left_behind() == {}
+    assert process_groups.ProcessGroupJournal(path).load_leftovers() == {}
     path.write_text("half a fi")
-    assert groups.Groups(path).left_behind() == {}
+    assert process_groups.ProcessGroupJournal(path).load_leftovers() == {}
 
 
 def test_a_second_owner_says_so_and_ends_well(house: Owner) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from mcp.faults import UpstreamFault
-from mcp.upstream.target import Target
+from mcp.client.types import ServerTarget
+from mcp.protocol.errors import UpstreamFault
 from tests.owner.stage import Owner, gone, owner, scene
 from tests.services.waiting import wait_for
 
@@ -22,8 +22,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Owner]:
         yield one
 
 
-def at(target: Target, revision: int) -> Target:
-    return Target(target.server_id, target.name, revision, "stdio")
+def at(target: ServerTarget, revision: int) -> ServerTarget:
+    return ServerTarget(target.server_id, target.name, revision, "stdio")
 
 
 async def ended(pid: int, seconds: float = 5) -> None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import pytest
 from django.test import Client
 
-from nhi import people
 from nhi.actors import SYSTEM
 from nhi.models import User
+from nhi.people import people
 from tests.people import totp
 
 PASSWORD = "quiet-lamp-under-2-stairs"

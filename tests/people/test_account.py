@@ -11,8 +11,8 @@ from allauth.account.internal.flows.login import record_authentication
 from django.http import HttpRequest
 from django.test import Client
 
-from nhi import credentials
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
 from nhi.models import AuditEvent, Credential, User
 from tests.nhi import cast
 from tests.people.conftest import PASSWORD, Make, Somebody

@@ -6,8 +6,9 @@ import pytest
 from django.db import DatabaseError
 from django.test import Client
 
-from nhi import credentials, identities
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
+from nhi.identities import identities
 from nhi.models import AuditEvent
 from tests.nhi import cast
 from tests.people.conftest import PASSWORD, Make, Somebody

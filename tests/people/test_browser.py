@@ -11,9 +11,9 @@ from django.conf import settings as django_settings
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from nhi import people
 from nhi.actors import SYSTEM
 from nhi.models import AuditEvent, User
+from nhi.people import people
 from tests.console.conftest import NARROW, WIDE
 from tests.people import totp
 from tests.people.conftest import PASSWORD

@@ -14,7 +14,7 @@ from django.contrib.sessions.models import Session
 from django.core.management import call_command
 from django.utils import timezone
 
-from nhi import tasks
+from nhi import celery_tasks
 from nhi.models import AuditEvent, SignInGuard
 from tests.people.conftest import PASSWORD, Somebody, set_up_app
 
@@ -55,7 +55,7 @@ def test_the_sweep_removes_what_is_over(mara: Somebody) -> None:
     long_ago = timezone.now() - timedelta(days=2)
     Session.objects.update(expire_date=long_ago)
     SignInGuard.objects.filter(username="nobody").update(last_attempt_at=long_ago)
-    tasks.sweep()
+    celery_tasks.sweep()
     assert not Session.objects.exists()
     assert not SignInGuard.objects.filter(username="nobody").exists()
     assert SignInGuard.objects.filter(username="mara").exists()

@@ -7,20 +7,20 @@ from django.contrib.auth.models import AnonymousUser
 from django.test import Client, RequestFactory
 from django.urls import path
 
-from common.admin.pages import PART, refused
-from common.errors import Conflict, GatehouseError, Invalid, Limited, NotAllowed, NotFound, RecordUnavailable
+from common.console.pages import PART, refused
+from common.errors import Conflict, GatehouseError, InvalidInput, NotAllowed, NotFound, RateLimited, RecordUnavailable
 from config import urls
-from nhi.views import errors
+from nhi.web import error_responses
 
 pytestmark = pytest.mark.capability("CON-01")
 
 LEAKS = ("Traceback", "site-packages", "nhi/", "SELECT", "Exception", "a secret value")
 ERRORS = {
-    "invalid": (Invalid("The name is odd."), 400),
+    "invalid": (InvalidInput("The name is odd."), 400),
     "missing": (NotFound(), 404),
     "forbidden": (NotAllowed("You may not do this."), 403),
     "conflict": (Conflict("It is suspended now."), 409),
-    "limited": (Limited("Wait.", retry_after=7), 429),
+    "limited": (RateLimited("Wait.", retry_after=7), 429),
     "unrecorded": (RecordUnavailable(), 503),
     "broken": (ValueError("a secret value"), 500),
 }
@@ -88,4 +88,4 @@ def test_an_unknown_host_is_refused(client: Client) -> None:
 def test_a_refusal_has_one_status_in_the_console_and_outside_it(error: GatehouseError, rf: RequestFactory) -> None:
     request = rf.get("/admin/", headers={PART: "1"})
     request.user = AnonymousUser()
-    assert refused(request, error).status_code == errors.of(request, error).status_code
+    assert refused(request, error).status_code == error_responses.render_gatehouse_error(request, error).status_code

@@ -12,11 +12,11 @@ from django.db import DatabaseError, connection
 from django.db.models import F
 from django.test import Client
 
-from common import clock
-from common.errors import Limited
-from nhi import sign_in, sign_in_guard
+from common.db import clock
+from common.errors import RateLimited
 from nhi.actors import SYSTEM
 from nhi.models import AuditEvent, SignInGuard
+from nhi.people import sign_in, sign_in_throttle
 from tests.people.conftest import PASSWORD, Make, Somebody
 
 pytestmark = pytest.mark.capability("CON-01")
@@ -152,7 +152,9 @@ def test_a_usual_place_is_counted_too(mara: Somebody) -> None:
 
 def test_one_address_cannot_try_every_name(mara: Somebody, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        sign_in_guard, "ADDRESS", sign_in_guard.Rule("address", 10, timedelta(minutes=15), timedelta(minutes=15))
+        sign_in_throttle,
+        "ADDRESS_RULE",
+        sign_in_throttle.ThrottleRule("address", 10, timedelta(minutes=15), timedelta(minutes=15)),
     )
     attempt("mara", PASSWORD)
     answers = [attempt(f"person-{number}", "wrong").status_code for number in range(12)]
@@ -171,10 +173,10 @@ def test_counters_that_say_nothing_any_more_are_removed(mara: Somebody) -> None:
     attempt("mara", PASSWORD, "192.0.2.77")
     wrong(3, "nobody")
     let_time_pass(days=2)
-    sign_in_guard.forget(clock.database_now())
+    sign_in_throttle.remove_stale(clock.database_now())
     assert [row.source for row in SignInGuard.objects.all()] == ["192.0.2.77"]
     let_time_pass(days=100)
-    sign_in_guard.forget(clock.database_now())
+    sign_in_throttle.remove_stale(clock.database_now())
     assert not SignInGuard.objects.exists()
 
 
@@ -183,10 +185,10 @@ def test_counters_that_say_nothing_any_more_are_removed(mara: Somebody) -> None:
 def test_many_at_once_get_no_more_tries_than_one_by_one() -> None:
     def one(number: int) -> str:
         try:
-            held = sign_in_guard.admit(username="mara", source="192.0.2.1")
+            held = sign_in_throttle.admit(username="mara", source="192.0.2.1")
             time.sleep(0.01)
-            sign_in_guard.failed(held)
-        except Limited:
+            sign_in_throttle.count_failure(held)
+        except RateLimited:
             return "refused"
         finally:
             connection.close()
@@ -202,10 +204,10 @@ def test_many_at_once_get_no_more_tries_than_one_by_one() -> None:
 def test_many_right_ones_at_once_all_get_in() -> None:
     def one(number: int) -> bool:
         try:
-            held = sign_in_guard.admit(username="mara", source="192.0.2.1")
+            held = sign_in_throttle.admit(username="mara", source="192.0.2.1")
             time.sleep(0.01)
-            sign_in_guard.passed(held)
-            sign_in_guard.signed_in(username="mara", source="192.0.2.1")
+            sign_in_throttle.count_pass(held)
+            sign_in_throttle.reset_counters(username="mara", source="192.0.2.1")
         finally:
             connection.close()
         return True
@@ -220,10 +222,10 @@ def test_many_right_ones_at_once_all_get_in() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_a_try_of_a_process_that_died_counts_as_wrong() -> None:
     for _ in range(5):
-        sign_in_guard.admit(username="mara", source="192.0.2.1")
+        sign_in_throttle.admit(username="mara", source="192.0.2.1")
     let_time_pass(seconds=11)
-    with pytest.raises(Limited) as refusal:
-        sign_in_guard.admit(username="mara", source="192.0.2.1")
+    with pytest.raises(RateLimited) as refusal:
+        sign_in_throttle.admit(username="mara", source="192.0.2.1")
     assert refusal.value.retry_after > 800
 
 

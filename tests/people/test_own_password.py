@@ -8,10 +8,12 @@ from django.core.management import call_command
 from django.test import Client
 
 from common.errors import NotAllowed
-from nhi import actors, credentials, demo, people
+from nhi import actors, demo
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
 from nhi.models import SignInNotice, User
-from nhi.people import ALPHABET, PasswordChanged
+from nhi.people import people
+from nhi.people.people import PASSWORD_ALPHABET, PasswordAlreadyChanged
 from tests.people.conftest import Make, Somebody, set_up_app, sign_out
 
 pytestmark = [pytest.mark.capability("CON-01"), pytest.mark.both_databases]
@@ -151,7 +153,7 @@ def test_of_two_changes_at_once_the_later_starts_from_a_password_that_is_gone(ma
     """A session that was there before mara set the password does not take the duty to change it away."""
     before = User.objects.get(pk=olga.user.pk)
     set_by_mara(make, olga)
-    with pytest.raises(PasswordChanged):
+    with pytest.raises(PasswordAlreadyChanged):
         people.change_password(actor=actors.person(before), user=before, password=OWN)
     assert flagged(olga)
 
@@ -164,6 +166,6 @@ def test_nobody_changes_the_password_of_another_as_if_it_were_their_own(make: Ma
 
 @pytest.mark.capability("OPS-01")
 def test_passwords_have_no_letters_that_look_alike() -> None:
-    assert len(ALPHABET) == 57
-    assert not set(ALPHABET) & set("lIO01")
-    assert all(set(people.new_password()) <= {*ALPHABET, "-"} for _ in range(100))
+    assert len(PASSWORD_ALPHABET) == 57
+    assert not set(PASSWORD_ALPHABET) & set("lIO01")
+    assert all(set(people.generate_password()) <= {*PASSWORD_ALPHABET, "-"} for _ in range(100))

@@ -10,9 +10,10 @@ import pytest
 import time_machine
 from django.test import Client
 
-from nhi import actors, people
+from nhi import actors
 from nhi.actors import SYSTEM
 from nhi.models import AuditEvent
+from nhi.people import people
 from tests.people.conftest import PASSWORD, Make, Somebody
 
 pytestmark = pytest.mark.capability("CON-01")

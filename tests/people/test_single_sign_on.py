@@ -15,8 +15,9 @@ from allauth.socialaccount.models import SocialAccount
 from django.test import Client
 
 from config.oidc import Oidc
-from nhi import actors, people
+from nhi import actors
 from nhi.models import AuditEvent, RefusedAuthentication, User
+from nhi.people import people
 from tests.people import provider, totp
 from tests.people.conftest import PASSWORD, Make, Somebody, set_up_app, sign_out
 from tests.people.provider import Provider

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from common import clock
+from common.db import clock
+from nhi.audit import refusal_limits
 from nhi.models import AuditEvent, RefusalCount
-from nhi.record import refusal_counts
 
 LIMIT = 3
 
@@ -17,9 +17,9 @@ LIMIT = 3
 def limited() -> Iterator[None]:
     """A test that runs over the end of a minute counts as one: the hour stands for it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(refusal_counts, "MAX_ROWS", LIMIT)
+        patch.setattr(refusal_limits, "MAX_ROWS_PER_MINUTE", LIMIT)
         patch.setattr(
-            refusal_counts, "minute_of", lambda moment: moment.replace(minute=0, second=0, microsecond=0)
+            refusal_limits, "minute_of", lambda moment: moment.replace(minute=0, second=0, microsecond=0)
         )  # fmt: skip
         yield
 
@@ -27,5 +27,5 @@ def limited() -> Iterator[None]:
 def flushed(event: str) -> AuditEvent:
     """The one event that stands for those that were counted."""
     RefusalCount.objects.update(minute=clock.database_now() - timedelta(minutes=3))
-    refusal_counts.flush()
+    refusal_limits.flush_counts()
     return AuditEvent.objects.get(event=event, details__has_key="count")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.canonical import NotCanonical, encode
+from common.canonical_json import CanonicalizationError, encode
 
 pytestmark = pytest.mark.capability("AUD-01")
 
@@ -84,7 +84,7 @@ def test_no_space_and_nested_order() -> None:
 )
 def test_what_json_does_not_know_is_refused(value: Any) -> None:
     for held in (value, [value], {"a": value}):
-        with pytest.raises(NotCanonical):
+        with pytest.raises(CanonicalizationError):
             encode(held)
 
 
@@ -92,7 +92,7 @@ def test_what_is_nested_without_end_is_refused() -> None:
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
-    with pytest.raises(NotCanonical):
+    with pytest.raises(CanonicalizationError):
         encode(deep)
 
 

@@ -9,11 +9,15 @@ from django.db import DatabaseError, connection, transaction
 from common import context
 from common.errors import RecordUnavailable
 from common.ids import uuid7
-from nhi import actors, bulk, credentials, grants, identities, lifecycle, people, roles
+from nhi import actors
+from nhi.access import bulk, grants, roles
 from nhi.actors import SYSTEM
+from nhi.audit import events
+from nhi.audit.event_catalogue import EVENTS
+from nhi.credentials import credentials
+from nhi.identities import identities, lifecycle
 from nhi.models import AuditEvent, Credential, Identity, Role, RoleAssignment, RoleCapability, ToolPermission, User
-from nhi.record import events
-from nhi.record.catalogue import EVENTS
+from nhi.people import people
 from tests.nhi import cast
 
 pytestmark = [pytest.mark.capability("AUD-01"), pytest.mark.both_databases]
@@ -82,18 +86,20 @@ VERBS: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
     ),
     "change oneself": (
         "person.changed",
-        lambda w: people.change_own(
+        lambda w: people.change_own_settings(
             actor=cast.acting("uma"), user=w["uma"], time_zone="Europe/Vienna", single_key_shortcuts=True
         ),
     ),
     "change a password": (
         "person.password_changed",
-        lambda w: people.change_password(actor=actors.person(w["uma"]), user=w["uma"], password=people.new_password()),
+        lambda w: people.change_password(
+            actor=actors.person(w["uma"]), user=w["uma"], password=people.generate_password()
+        ),
     ),
     "set a password": (
         "person.password_changed",
         lambda w: people.set_password(
-            actor=SYSTEM, user=w["uma"], password=people.new_password(), reason="Password forgotten"
+            actor=SYSTEM, user=w["uma"], password=people.generate_password(), reason="Password forgotten"
         ),
     ),
     "deactivate a person": (
@@ -114,7 +120,7 @@ def test_each_verb_writes_one_event(verb: str) -> None:
     event, act = VERBS[verb]
     cast.admin("nina")
     there, before = world(), AuditEvent.objects.count()
-    with context.bound(context.Context(request := uuid7(), "192.0.2.7")):
+    with context.bind_context(context.RequestContext(request := uuid7(), "192.0.2.7")):
         act(there)
     (written,) = AuditEvent.objects.order_by("-at", "-writer_seq")[: AuditEvent.objects.count() - before]
     assert written.event == event
@@ -174,7 +180,9 @@ def test_a_bulk_verb_stops_when_the_record_is_away(closed: Callable[[], None]) -
     there = world()
     closed()
     with pytest.raises(RecordUnavailable):
-        bulk.give_tools(actor=SYSTEM, agent=there["bot"], selection=bulk.Selection(server="github"), reason="All of it")
+        bulk.give_tools(
+            actor=SYSTEM, agent=there["bot"], selection=bulk.ToolSelector(server="github"), reason="All of it"
+        )
     assert ToolPermission.objects.count() == 1
 
 

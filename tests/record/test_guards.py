@@ -8,12 +8,11 @@ from django.core.checks import ERROR, run_checks
 from django.core.management import call_command
 from django.db import DatabaseError, connection, transaction
 
-from common import canonical
-from nhi import checks
+from common import canonical_json
 from nhi.actors import SYSTEM
+from nhi.audit import append_only_triggers, checks, events, row_macs
 from nhi.models import AuditEvent
-from nhi.models.record import AppendOnly
-from nhi.record import events, guards, seal
+from nhi.models.audit import AppendOnlyViolation
 
 pytestmark = [pytest.mark.capability("AUD-01"), pytest.mark.both_databases]
 ON_SQLITE = "sqlite"
@@ -50,7 +49,7 @@ def test_no_row_is_changed_or_removed_by_sql() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM nhi_audit_event")
         assert cursor.fetchone() == before
-    assert seal.intact(AuditEvent.objects.get(pk=row.pk))
+    assert row_macs.is_intact(AuditEvent.objects.get(pk=row.pk))
 
 
 @pytest.mark.django_db
@@ -120,9 +119,9 @@ def test_the_model_refuses_before_the_database_must() -> None:
         lambda: AuditEvent.objects.get(pk=row.pk).save(),
     ]
     for attempt in attempts:
-        with pytest.raises(AppendOnly):
+        with pytest.raises(AppendOnlyViolation):
             attempt()
-    with pytest.raises((AppendOnly, DatabaseError)), transaction.atomic():
+    with pytest.raises((AppendOnlyViolation, DatabaseError)), transaction.atomic():
         AuditEvent.objects.bulk_update([row], ["reason"])
     assert AuditEvent.objects.get(pk=row.pk).reason == ""
 
@@ -130,22 +129,24 @@ def test_the_model_refuses_before_the_database_must() -> None:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("place", range(3))
 def test_a_missing_guard_is_named_by_the_check_and_put_back_by_migrate(place: int) -> None:
-    suffixes = guards.SUFFIXES[connection.vendor]
+    suffixes = append_only_triggers.TRIGGER_SUFFIXES[connection.vendor]
     if place >= len(suffixes):
         pytest.skip("this database needs fewer guards")
     name = f"nhi_audit_event{suffixes[place]}"
     on = "" if connection.vendor == ON_SQLITE else " ON nhi_audit_event"
-    assert guards.inspect(connection) == []
+    assert append_only_triggers.inspect(connection) == []
     with connection.cursor() as cursor:
         cursor.execute(f"DROP TRIGGER {name}{on}")
-    assert [(finding.guard, finding.difference) for finding in guards.inspect(connection)] == [(name, "missing")]
+    assert [(finding.guard, finding.difference) for finding in append_only_triggers.inspect(connection)] == [
+        (name, "missing")
+    ]
     found, *warnings = checks.guards_are_set(databases=["default"])
     assert {message.id for message in warnings} <= {"nhi.W001"}
     assert (found.id, found.level >= 40, name in found.msg) == ("nhi.E001", True, True)
     told = run_checks(tags=["database"], include_deployment_checks=True, databases=["default"])
     assert found.id in {message.id for message in told}
     call_command("migrate", verbosity=0)
-    assert guards.inspect(connection) == []
+    assert append_only_triggers.inspect(connection) == []
     assert [message for message in checks.guards_are_set(databases=["default"]) if message.level >= ERROR] == []
 
 
@@ -155,11 +156,11 @@ def test_a_guard_that_is_switched_off_is_missing() -> None:
         pytest.skip("SQLite has no switch")
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE nhi_audit_event DISABLE TRIGGER nhi_audit_event_rows")
-    assert [str(finding) for finding in guards.inspect(connection)] == [
+    assert [str(finding) for finding in append_only_triggers.inspect(connection)] == [
         "nhi_audit_event_rows on nhi_audit_event is disabled"
     ]
-    guards.install(connection)
-    assert guards.inspect(connection) == []
+    append_only_triggers.install(connection)
+    assert append_only_triggers.inspect(connection) == []
 
 
 AWKWARD: dict[str, Any] = {
@@ -203,29 +204,29 @@ def test_a_row_is_intact_after_its_way_through_the_database(kind: str) -> None:
         before={"value": AWKWARD[kind]}, after={kind: AWKWARD[kind]}, details={"é": AWKWARD[kind]},
     )  # fmt: skip
     read = AuditEvent.objects.get(pk=row.pk)
-    assert seal.covered(read) == seal.covered(row)
-    assert seal.intact(read)
+    assert row_macs.mac_input(read) == row_macs.mac_input(row)
+    assert row_macs.is_intact(read)
 
 
 @pytest.mark.django_db
 def test_any_changed_column_is_noticed() -> None:
     row = AuditEvent.objects.get(pk=written(one=1).pk)
-    assert seal.intact(row)
-    for name in seal.COVERED["nhi_audit_event", row.row_version]:
+    assert row_macs.is_intact(row)
+    for name in row_macs.MAC_COLUMNS["nhi_audit_event", row.row_version]:
         kept = getattr(row, name)
         setattr(row, name, {"id": row.writer, "at": row.at.replace(year=2001)}.get(name, "other" if kept != 1 else 2))
-        assert not seal.intact(row), name
+        assert not row_macs.is_intact(row), name
         setattr(row, name, kept)
     row.row_mac = "t1:" + "0" * 64
-    assert not seal.intact(row)
+    assert not row_macs.is_intact(row)
     row.row_mac = "gone:" + "0" * 64
-    assert not seal.intact(row)
+    assert not row_macs.is_intact(row)
 
 
 @pytest.mark.django_db
 def test_every_column_is_covered_but_the_seal_itself() -> None:
     names = {field.name for field in AuditEvent._meta.concrete_fields}
-    assert set(seal.COVERED["nhi_audit_event", AuditEvent.ROW_VERSION]) == names - {"row_mac"}
+    assert set(row_macs.MAC_COLUMNS["nhi_audit_event", AuditEvent.ROW_VERSION]) == names - {"row_mac"}
 
 
 @pytest.mark.django_db
@@ -243,7 +244,7 @@ def test_no_name_forges_a_row_or_keeps_one_from_being_written(name: str) -> None
     read = AuditEvent.objects.get(pk=row.pk)
     assert not [mark for mark in read.subject_name + read.reason if ord(mark) < 32 or 126 < ord(mark) < 160]
     assert len(read.subject_name) <= 400
-    assert seal.intact(read)
+    assert row_macs.is_intact(read)
 
 
 @pytest.mark.django_db
@@ -251,10 +252,10 @@ def test_no_value_keeps_a_row_from_being_written() -> None:
     row = events.write("identity.changed", actor=SYSTEM, details={"a\x00": ["b\x00", {"c": "\ud800"}], "d": "e\n"})
     read = AuditEvent.objects.get(pk=row.pk)
     assert read.details == {"a\\u0000": ["b\\u0000", {"c": "\\ud800"}], "d": "e\n"}
-    assert seal.intact(read)
+    assert row_macs.is_intact(read)
 
 
 def test_what_is_not_json_is_refused_before_the_database() -> None:
     for value in (float("nan"), float("inf"), "\ud800", {1: 2}, object(), b"x"):
-        with pytest.raises(canonical.NotCanonical):
-            canonical.encode({"value": value})
+        with pytest.raises(canonical_json.CanonicalizationError):
+            canonical_json.encode({"value": value})

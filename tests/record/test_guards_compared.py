@@ -11,9 +11,9 @@ from django.test import Client
 
 from config import celery
 from nhi.actors import SYSTEM
+from nhi.audit import append_only_triggers, events, trigger_repair
+from nhi.celery_tasks import watch_guards
 from nhi.models import AuditEvent
-from nhi.record import events, guard_watch, guards
-from nhi.tasks import watch_guards
 from tests.services import guards as test_guards
 
 pytestmark = [
@@ -145,7 +145,7 @@ def _nothing_stays() -> Iterator[None]:
         else:
             for statement in ("DROP TRIGGER IF EXISTS a_first", "DROP TABLE IF EXISTS decoy"):
                 cursor.execute(statement)
-    guards.install(connection)
+    append_only_triggers.install(connection)
 
 
 def row_is_deleted() -> bool:
@@ -177,7 +177,7 @@ def test_a_guard_that_does_something_else_is_named_and_repaired(case: str) -> No
     sql, opens, expected = of_this_database(OURS, case)
     execute(sql)
     assert row_is_deleted() is opens
-    findings = guards.inspect(connection)
+    findings = append_only_triggers.inspect(connection)
     assert {f"{finding.difference} {finding.explanation}" for finding in findings} == {expected}
     check = guards_check()
     assert not check["ok"]
@@ -214,7 +214,7 @@ def test_what_stands_beside_the_guards_is_named_and_stays(case: str) -> None:
     assert "Drop the triggers and rules that Gatehouse did not install." in check["message"]
     for _ in range(3):
         watch_guards.apply(throw=True)
-    assert [(row.table, row.guard) for row in guards.inspect(connection)] == [(LOG, name)]
+    assert [(row.table, row.guard) for row in append_only_triggers.inspect(connection)] == [(LOG, name)]
     assert recorded() == [("record.guards_differ", LOG, [name])], "recorded once, not at each look"
     execute(undo)
     watch_guards.apply(throw=True)
@@ -227,10 +227,10 @@ def test_what_stands_beside_the_guards_is_named_and_stays(case: str) -> None:
 
 def test_a_migration_that_drops_triggers_is_no_alarm() -> None:
     """As SQLite does at a change of a column: the guards go between the two signals of `migrate`."""
-    guard_watch.before_migrate(using="default")
+    trigger_repair.before_migrate(using="default")
     test_guards.drop("default")
-    guard_watch.after_migrate(using="default")
-    assert guards.inspect(connection) == []
+    trigger_repair.after_migrate(using="default")
+    assert append_only_triggers.inspect(connection) == []
     assert recorded() == []
 
 
@@ -239,9 +239,9 @@ def test_an_upgrade_of_a_database_of_the_version_before_is_no_alarm() -> None:
     test_guards.drop("default")
     with connection.cursor() as cursor:
         for statement in INSTALLED_BEFORE[connection.vendor]:
-            for table in guards.TABLES:
+            for table in append_only_triggers.LOG_TABLES:
                 cursor.execute(statement.format(table=table))
-    assert guards.inspect(connection) == []
+    assert append_only_triggers.inspect(connection) == []
     call_command("migrate", verbosity=0)
     assert recorded() == []
 
@@ -253,7 +253,7 @@ def test_two_processes_repair_once() -> None:
     def run() -> None:
         try:
             barrier.wait(10)
-            guard_watch.watch()
+            trigger_repair.inspect_and_repair()
         except Exception as error:
             errors.append(error)
         finally:
@@ -265,9 +265,9 @@ def test_two_processes_repair_once() -> None:
     for thread in threads:
         thread.join(60)
     assert errors == []
-    assert guards.inspect(connection) == []
+    assert append_only_triggers.inspect(connection) == []
     assert [(event, table) for event, table, _ in recorded()] == [
-        ("record.guards_repaired", table) for table in guards.TABLES
+        ("record.guards_repaired", table) for table in append_only_triggers.LOG_TABLES
     ]
 
 
@@ -277,8 +277,8 @@ def test_a_repair_holds_even_when_its_event_cannot_be_written(monkeypatch: pytes
 
     test_guards.drop("default")
     monkeypatch.setattr(AuditEvent, "save", refuse)
-    assert guard_watch.watch() == []
-    assert guards.inspect(connection) == []
+    assert trigger_repair.inspect_and_repair() == []
+    assert append_only_triggers.inspect(connection) == []
 
 
 def test_the_control_worker_looks_more_than_once_a_minute() -> None:
@@ -290,7 +290,7 @@ def test_the_control_worker_looks_more_than_once_a_minute() -> None:
 
 def test_a_web_process_says_at_its_start_what_differs(caplog: pytest.LogCaptureFixture) -> None:
     test_guards.drop("default")
-    guard_watch.log_findings()
+    trigger_repair.log_findings()
     assert "nhi_audit_event" in caplog.text
 
 

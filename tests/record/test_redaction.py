@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.redaction import MASK, redact, redact_text
-from nhi import tokens
+from nhi.credentials import tokens
 
 pytestmark = pytest.mark.capability("AUD-01")
 

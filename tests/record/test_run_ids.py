@@ -8,12 +8,12 @@ from django.test import Client
 from django.urls import reverse
 
 from a2a import tracing
-from common import clock
+from common.db import clock
 from common.ids import uuid7
-from mcp import gateway
-from mcp.admin import calls_runs
+from mcp.admin.calls import run_links
+from mcp.gateway import pipeline
+from nhi.audit import invocations, row_macs
 from nhi.models import InvocationLog
-from nhi.record import invocations, seal
 from supervisor import submitting
 from supervisor.access import Caller as Asking
 from supervisor.models import Execution
@@ -63,7 +63,7 @@ def call(door: str, token: str, request_id: UUID) -> InvocationLog:
     said = str(request_id)
     if door == "mcp":
         of = message(name="peer__echo", arguments={"x": 1})
-        client = front.Client(gateway, "/mcp").post(of, authorization=f"Bearer {token}", x_request_id=said)  # type: ignore[arg-type]  # the real one
+        client = front.Client(pipeline, "/mcp").post(of, authorization=f"Bearer {token}", x_request_id=said)  # type: ignore[arg-type]  # the real one
         assert to_its_end(client).status == 200
     else:
         doors, asked = Doors(), Asked(token, more=[(b"x-request-id", said.encode())])
@@ -94,10 +94,10 @@ def test_the_id_of_a_run_as_request_id_leads_into_no_runs_log(bot: Stage, door: 
     assert on_page(other) == {str(forged[1].pk)}
     mara = cast.acting("mara", "security-admin")
     assert [row.pk for row in tracing.of_run(mara, run).calls] == [made.pk]
-    assert calls_runs.of(mara, [forged[0]]) == {}
+    assert run_links.of(mara, [forged[0]]) == {}
     listed = bot.admin.get("mcp/invocations", run_id=str(run.pk)).body["invocations"]
     assert [row["id"] for row in listed] == [str(made.pk)]
-    assert seal.intact(made)
+    assert row_macs.is_intact(made)
 
 
 def test_a_run_that_sends_its_own_id_as_request_id_hides_nothing(bot: Stage) -> None:
@@ -114,7 +114,7 @@ def test_rows_of_before_that_a_caller_named_stand_on_no_page(bot: Stage) -> None
     assert [(row.row_version, row.run_id) for row in (true, forged)] == [(1, run.pk), (1, run.pk)]
     assert [row.execution_id for row in (true, forged)] == [run.pk, None]
     assert on_page(run) == {str(true.pk)}
-    assert [seal.intact(row) for row in (true, forged)] == [True, True]
+    assert [row_macs.is_intact(row) for row in (true, forged)] == [True, True]
     for row in (true, forged):
         assert bot.admin.get(f"mcp/invocations/{row.pk}").body["run_id"] == str(run.pk)
     listed = bot.admin.get("mcp/invocations", run_id=str(run.pk)).body["invocations"]
@@ -125,7 +125,7 @@ def test_a_call_that_began_before_an_upgrade_ends_as_a_row_of_before(bot: Stage)
     lease = invocations.as_json(_begun(bot, uuid7(), uuid7()))
     del lease["row_version"]
     row = InvocationLog(**invocations.end(invocations.from_json(lease), status="error", reason="lost"))
-    assert (row.row_version, seal.intact(row)) == (1, True)
+    assert (row.row_version, row_macs.is_intact(row)) == (1, True)
 
 
 def test_the_last_runs_token_reads_its_own_calls_alone(bot: Stage) -> None:
@@ -141,7 +141,7 @@ def test_the_last_runs_token_reads_its_own_calls_alone(bot: Stage) -> None:
         assert bot.agent.get(f"{path}/{foreign.pk}").status == 200
 
 
-def _begun(bot: Stage, run_id: UUID, request_id: UUID) -> invocations.Row:
+def _begun(bot: Stage, run_id: UUID, request_id: UUID) -> invocations.InvocationRow:
     return invocations.begin(
         call_id=uuid7(), at=clock.database_now(), agent=(bot.bot.pk, "bot"), tool_id=None, tool_name="peer",
         method="echo", args_hash="0" * 64, request_id=request_id, run_id=run_id, source="192.0.2.7",

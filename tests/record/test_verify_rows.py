@@ -15,12 +15,12 @@ from django.db import connection
 from django.utils import timezone
 
 from common.ids import uuid7
-from common.keys import KeyRing
+from common.installation_keys import KeyRing
 from nhi.actors import SYSTEM
-from nhi.checks import signing_keys_are_set
+from nhi.audit import append_only_triggers, events, invocations, row_macs, verification
+from nhi.audit.checks import signing_keys_are_set
 from nhi.management.commands import verify_rows
 from nhi.models import AuditEvent, InvocationLog
-from nhi.record import events, guards, invocations, seal, verification
 from tests.services import guards as test_guards
 from tests.services.house import ROOT
 
@@ -35,7 +35,7 @@ OTHER_KEY = KeyRing({"t2": b"2" * 32})
 @pytest.fixture(autouse=True)
 def _guards_are_set_again() -> Iterator[None]:
     yield
-    guards.install(connection)
+    append_only_triggers.install(connection)
 
 
 def add_event(**details: Any) -> AuditEvent:
@@ -93,7 +93,7 @@ def test_nothing_to_check_is_good() -> None:
     assert verified() == (0, {"rows": 0, "broken": [], "broken_count": 0, "unknown_key": 0, "unknown_keys": []})
 
 
-@pytest.mark.parametrize("name", [*seal.COVERED["nhi_invocation_log", InvocationLog.ROW_VERSION]])
+@pytest.mark.parametrize("name", [*row_macs.MAC_COLUMNS["nhi_invocation_log", InvocationLog.ROW_VERSION]])
 def test_an_edit_of_any_column_of_a_call_is_found(name: str) -> None:
     call = add_call()
     columns = {field.attname: getattr(call, field.attname) for field in InvocationLog._meta.concrete_fields}
@@ -102,16 +102,16 @@ def test_an_edit_of_any_column_of_a_call_is_found(name: str) -> None:
         "duration": 1.501, "chain": [], "details": {"decide_ms": 0.2}, "writer_seq": call.writer_seq + 1,
         "row_version": 1, "calls": 2,
     }.get(name, uuid7() if columns[name] is None or name.endswith("_id") or name == "writer" else "other")  # fmt: skip
-    assert seal.verdict_of_columns("nhi_invocation_log", columns) == "intact"
-    assert seal.verdict_of_columns("nhi_invocation_log", {**columns, name: edited}) == "broken"
+    assert row_macs.verify_columns("nhi_invocation_log", columns) == "intact"
+    assert row_macs.verify_columns("nhi_invocation_log", {**columns, name: edited}) == "broken"
 
 
 def test_a_call_of_the_version_before_stands_for_one_call() -> None:
     """Its MAC does not cover the column that says so, which came later."""
     call = add_call(row_version=1)
     columns = {field.attname: getattr(call, field.attname) for field in InvocationLog._meta.concrete_fields}
-    assert seal.verdict_of_columns("nhi_invocation_log", columns) == "intact"
-    assert seal.verdict_of_columns("nhi_invocation_log", {**columns, "calls": 2}) == "broken"
+    assert row_macs.verify_columns("nhi_invocation_log", columns) == "intact"
+    assert row_macs.verify_columns("nhi_invocation_log", {**columns, "calls": 2}) == "broken"
 
 
 @pytest.mark.parametrize("table", ["nhi_audit_event", "nhi_invocation_log"])
@@ -164,7 +164,7 @@ def test_a_row_at_the_ends_of_order_is_not_passed_by() -> None:
 
 
 def test_batches_pass_no_row_by(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verification, "BATCH", 3)
+    monkeypatch.setattr(verification, "BATCH_SIZE", 3)
     moment = timezone.now()
     calls = [add_call(at=moment) for _ in range(7)]
     edit("UPDATE nhi_invocation_log SET reason = 'edited' WHERE id = %s", key(calls[6]))

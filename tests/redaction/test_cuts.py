@@ -15,23 +15,26 @@ SPOKEN = "correct horse battery staple"
 
 @pytest.mark.parametrize("shown", [SPOKEN, quote(SPOKEN), SPOKEN.encode().hex()], ids=["itself", "url", "hex"])
 def test_a_known_value_goes_wherever_the_text_breaks_off_in_it(shown: str) -> None:
-    redactor = Redactor(known=frozenset({SPOKEN, KEY}))
+    redactor = Redactor(secret_values=frozenset({SPOKEN, KEY}))
     for length in range(1, len(shown)):
-        assert redactor.beginning(f"you sent {shown[:length]}") == "you sent "
-    assert redactor.beginning(f"you sent {shown} twice: ") == f"you sent {MASK} twice: "
+        assert redactor.redact_truncated_text(f"you sent {shown[:length]}") == "you sent "
+    assert redactor.redact_truncated_text(f"you sent {shown} twice: ") == f"you sent {MASK} twice: "
 
 
 @pytest.mark.parametrize("before", ["", "a", "ab"])
 def test_a_known_value_in_base64_goes_with_what_it_shares_with_the_text_before(before: str) -> None:
-    redactor, shown = Redactor(known=frozenset({SPOKEN})), base64.b64encode(f"{before}{SPOKEN}".encode()).decode()
+    redactor, shown = (
+        Redactor(secret_values=frozenset({SPOKEN})),
+        base64.b64encode(f"{before}{SPOKEN}".encode()).decode(),
+    )
     for length in range(4, len(shown)):
-        assert redactor.beginning(f"{'.' * 9000}{shown[:length]}").strip(".") in {"", shown[:1]}
+        assert redactor.redact_truncated_text(f"{'.' * 9000}{shown[:length]}").strip(".") in {"", shown[:1]}
 
 
 def test_of_two_values_that_overlap_nothing_stays() -> None:
-    redactor = Redactor(known=frozenset({"abcdefgh", "ghijkl and more", "cdefghijk"}))
+    redactor = Redactor(secret_values=frozenset({"abcdefgh", "ghijkl and more", "cdefghijk"}))
     for text in ("x abcdefgh", "x abcdefghi", "x ghijkl a", "x abcdefghij"):
-        assert redactor.beginning(text).rstrip() in {"x", f"x {MASK}"}
+        assert redactor.redact_truncated_text(text).rstrip() in {"x", f"x {MASK}"}
 
 
 @pytest.mark.parametrize(
@@ -48,9 +51,9 @@ def test_of_two_values_that_overlap_nothing_stays() -> None:
     ids=["word", "sentence", "JWT", "scheme", "name", "key", "nothing"],
 )
 def test_the_last_word_goes_and_so_does_what_was_begun_before_it(text: str, kept: str) -> None:
-    assert Redactor().beginning(text) == kept
+    assert Redactor().redact_truncated_text(text) == kept
 
 
 def test_what_cannot_be_looked_at_goes_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "safe_end", lambda *_: 1 / 0)
-    assert Redactor().beginning("All is well") == UNREADABLE
+    monkeypatch.setattr(module, "find_safe_end", lambda *_: 1 / 0)
+    assert Redactor().redact_truncated_text("All is well") == UNREADABLE

@@ -6,7 +6,7 @@ from time import process_time
 
 import pytest
 
-from common.redaction import MASK, Policy, Redactor, StreamRedactor, redact_text
+from common.redaction import MASK, RedactionPolicy, Redactor, StreamRedactor, redact_text
 from tests.redaction.canaries import PLAIN, TOKENS
 
 pytestmark = pytest.mark.capability("AUD-07")
@@ -63,7 +63,7 @@ def test_any_two_secrets_beside_each_other_go() -> None:
 
 @pytest.mark.parametrize("text", PLAIN, ids=lambda text: text[:30])
 def test_what_only_looks_like_one_stays(text: str) -> None:
-    assert Redactor().result(text) == (text, False)
+    assert Redactor().redact_and_report(text) == (text, False)
     assert redact_text(f"before {text} after") == f"before {text} after"
 
 
@@ -94,10 +94,10 @@ HOSTILE = (
 @pytest.mark.parametrize("beginning", HOSTILE)
 def test_no_text_takes_long(beginning: str) -> None:
     """Each takes some tenths of a second of the processor; one that grew with the square would take minutes."""
-    redactor = Redactor(Policy(email=True, phone=True, ip=True))
+    redactor = Redactor(RedactionPolicy(email=True, phone=True, ip=True))
     text = (beginning * 200_000)[:200_000]
     stream, started = StreamRedactor(redactor), process_time()
-    redactor.text(text)
+    redactor.redact_text(text)
     for start in range(0, len(text), 1000):
         stream.feed(text[start : start + 1000])
     stream.flush()

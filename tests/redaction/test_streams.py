@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.redaction import MASK, Policy, Redactor, StreamRedactor
-from common.redaction.stream import HELD
+from common.redaction import MASK, RedactionPolicy, Redactor, StreamRedactor
+from common.redaction.stream import MAX_BUFFERED_CHARACTERS
 from tests.redaction.canaries import BODY, PEM, PLAIN, TOKENS, A
 
 pytestmark = pytest.mark.capability("AUD-07")
 
 KNOWN = frozenset({"known canary/1", "two\nlines of a canary\nand a third", "Zz" * 1500 + "canary"})
-REDACTOR = Redactor(known=KNOWN)
+REDACTOR = Redactor(secret_values=KNOWN)
 WHOLE = [name for name in TOKENS if name != "pem, unfinished"]
 
 
@@ -43,7 +43,7 @@ PLACES = st.lists(st.integers(0, 1 << 20), max_size=12)
 @settings(max_examples=500, deadline=None)
 @given(PIECES.map("\n".join), PLACES)
 def test_the_outcome_is_that_of_the_whole(text: str, at: list[int]) -> None:
-    assert through(cut(text, at)) == REDACTOR.text(text)
+    assert through(cut(text, at)) == REDACTOR.redact_text(text)
 
 
 @settings(max_examples=300, deadline=None)
@@ -77,7 +77,7 @@ def test_a_secret_anywhere_in_a_long_line_goes(name: str) -> None:
         for size in (1000, 4096, 60_000):
             shown = through([text[start : start + size] for start in range(0, len(text), size)])
             assert secret not in shown
-            assert shown == REDACTOR.text(text)
+            assert shown == REDACTOR.redact_text(text)
 
 
 def test_lines_go_out_as_they_come() -> None:
@@ -99,7 +99,7 @@ def test_what_is_held_back_is_bounded() -> None:
             chunk = "".join(drawn.choices(letters, k=500))
             given_ += len(chunk)
             shown += len(stream.feed(chunk))
-            assert len(stream._held) <= HELD
+            assert len(stream._buffer) <= MAX_BUFFERED_CHARACTERS
         assert shown + len(stream.flush()) <= given_ + 50
 
 
@@ -109,7 +109,7 @@ def test_a_key_without_an_end_is_masked_as_it_streams() -> None:
     text = f"start\n-----BEGIN PRIVATE KEY-----\n{body}"
     for start in range(0, len(text), 700):
         shown += stream.feed(text[start : start + 700])
-        assert len(stream._held) <= HELD
+        assert len(stream._buffer) <= MAX_BUFFERED_CHARACTERS
     shown += stream.feed("\nand then, it went on: with words.\n" * 20)
     shown += stream.flush()
     assert shown.startswith(f"start\n{MASK}")
@@ -140,6 +140,6 @@ def test_a_token_longer_than_what_is_held_is_swallowed_to_the_end_of_its_line() 
 
 
 def test_a_stream_can_begin_anew_and_follows_the_policy() -> None:
-    stream = StreamRedactor(Redactor(Policy(email=True)))
+    stream = StreamRedactor(Redactor(RedactionPolicy(email=True)))
     assert stream.feed("me@exam") + stream.feed("ple.org") + stream.flush() == "[REDACTED:EMAIL]"
     assert stream.feed("plain\n") == "plain\n"

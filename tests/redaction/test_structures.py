@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.redaction import EMAIL, IP, MASK, PHONE, UNREADABLE, Policy, Redactor, redact, redact_text
+from common.redaction import EMAIL, IP, MASK, PHONE, UNREADABLE, RedactionPolicy, Redactor, redact, redact_text
 from tests.redaction.canaries import PLAIN, TOKENS, A
 
 pytestmark = pytest.mark.capability("AUD-07")
 
 KNOWN = frozenset({"known canary/1", 'odd"known\\one', "REDACTED"})
-ALL = Redactor(Policy(email=True, phone=True, ip=True), KNOWN)
+ALL = Redactor(RedactionPolicy(email=True, phone=True, ip=True), KNOWN)
 TEXTS = st.one_of(
     st.text(max_size=20),
     st.lists(
@@ -38,9 +38,9 @@ VALUES = st.recursive(
 @given(VALUES)
 def test_a_second_time_changes_nothing(value: Any) -> None:
     for redactor in (Redactor(), ALL):
-        once, applied = redactor.result(value)
+        once, applied = redactor.redact_and_report(value)
         assert applied == (once != value)
-        assert redactor.result(once) == (once, False)
+        assert redactor.redact_and_report(once) == (once, False)
         assert json.loads(json.dumps(once)) == once
 
 
@@ -48,8 +48,8 @@ def test_a_second_time_changes_nothing(value: Any) -> None:
 @given(TEXTS)
 def test_a_text_is_redacted_once_and_for_all(text: str) -> None:
     for redactor in (Redactor(), ALL):
-        once = redactor.text(text)
-        assert redactor.text(once) == once
+        once = redactor.redact_text(text)
+        assert redactor.redact_text(once) == once
 
 
 @settings(max_examples=400, deadline=None)
@@ -57,14 +57,18 @@ def test_a_text_is_redacted_once_and_for_all(text: str) -> None:
 def test_json_in_a_string_stays_json(value: Any, indent: int | None, ascii_only: bool) -> None:
     text = json.dumps({"of": value}, indent=indent, ensure_ascii=ascii_only)
     for redactor in (Redactor(), ALL):
-        json.loads(redactor.text(text))
-        json.loads(json.loads(redactor.text(json.dumps(text))))
+        json.loads(redactor.redact_text(text))
+        json.loads(json.loads(redactor.redact_text(json.dumps(text))))
 
 
 def test_names_and_values_are_looked_at_everywhere() -> None:
     token = f"ghp_{A[:36]}"
     value = {token: 1, "a": [{"b": ({"c": token},)}, {token}, token.encode(), bytearray(token.encode())], 3: token}
-    assert ALL.value(value) == {MASK: 1, "a": [{"b": [{"c": MASK}]}, [MASK], MASK.encode(), MASK.encode()], 3: MASK}
+    assert ALL.redact_value(value) == {
+        MASK: 1,
+        "a": [{"b": [{"c": MASK}]}, [MASK], MASK.encode(), MASK.encode()],
+        3: MASK,
+    }
 
 
 def test_a_copy_is_made_and_the_original_stays() -> None:
@@ -81,7 +85,7 @@ def test_two_names_that_become_one_stay_two() -> None:
 
 
 def test_it_says_whether_anything_was_taken_out() -> None:
-    redactor = Redactor(known=KNOWN)
+    redactor = Redactor(secret_values=KNOWN)
     for value in (
         "plain",
         7,
@@ -92,25 +96,25 @@ def test_it_says_whether_anything_was_taken_out() -> None:
         {"password": None},
         b"plain",
     ):
-        assert redactor.result(value)[1] is False
+        assert redactor.redact_and_report(value)[1] is False
     for value in ("known canary/1", {"password": "x"}, [{"known canary/1": 1}], {"a": "Bearer abc123def"}):
-        assert redactor.result(value)[1] is True
+        assert redactor.redact_and_report(value)[1] is True
 
 
 def test_what_is_too_deep_or_too_large_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     deep: Any = "end"
     for _ in range(5000):
         deep = [deep]
-    clean, applied = Redactor().result({"deep": deep, "a": 1})
+    clean, applied = Redactor().redact_and_report({"deep": deep, "a": 1})
     assert applied
     assert UNREADABLE in str(clean)
     assert "end" not in str(clean)
     assert clean["a"] == 1
-    monkeypatch.setattr("common.redaction.redactor.MOST_PARTS", 100)
-    assert Redactor().result({"a": list(range(200)), "b": 1}) == ({"a": UNREADABLE, "b": 1}, True)
+    monkeypatch.setattr("common.redaction.redactor.MAX_PARTS", 100)
+    assert Redactor().redact_and_report({"a": list(range(200)), "b": 1}) == ({"a": UNREADABLE, "b": 1}, True)
     round_about: list[Any] = []
     round_about += [round_about, round_about]
-    assert Redactor().result(round_about)[1]
+    assert Redactor().redact_and_report(round_about)[1]
 
 
 class Broken(Mapping[str, Any]):
@@ -125,13 +129,13 @@ class Broken(Mapping[str, Any]):
 
 
 def test_an_error_inside_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Redactor().result({"a": Broken(), "b": "plain"}) == (UNREADABLE, True)
+    assert Redactor().redact_and_report({"a": Broken(), "b": "plain"}) == (UNREADABLE, True)
 
     def fails(*_: object) -> None:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr("common.redaction.contexts.finds", fails)
-    assert Redactor().result(["plain text"]) == (UNREADABLE, True)
+    monkeypatch.setattr("common.redaction.labelled_secrets.find_spans", fails)
+    assert Redactor().redact_and_report(["plain text"]) == (UNREADABLE, True)
     assert redact_text("plain text") == UNREADABLE
     assert redact({"a": "plain text"}) == UNREADABLE
 
@@ -149,9 +153,9 @@ def test_what_belongs_to_people_goes_when_the_policy_says_so(text: str, place: s
     mask = PEOPLE[text]
     flags = {EMAIL: "email", PHONE: "phone", IP: "ip"}
     assert redact_text(place.format(text)) == place.format(text)
-    assert Redactor(Policy(**{flags[mask]: True})).text(place.format(text)) == place.format(mask)
-    others = Policy(**{flag: True for kind, flag in flags.items() if kind != mask})
-    assert Redactor(others).text(place.format(text)) == place.format(text)
+    assert Redactor(RedactionPolicy(**{flags[mask]: True})).redact_text(place.format(text)) == place.format(mask)
+    others = RedactionPolicy(**{flag: True for kind, flag in flags.items() if kind != mask})
+    assert Redactor(others).redact_text(place.format(text)) == place.format(text)
 
 
 @pytest.mark.parametrize(
@@ -162,12 +166,12 @@ def test_what_belongs_to_people_goes_when_the_policy_says_so(text: str, place: s
     ],
 )  # fmt: skip
 def test_what_only_looks_like_a_person_or_a_place_stays(text: str) -> None:
-    assert ALL.text(text) == text
+    assert ALL.redact_text(text) == text
 
 
 def test_secrets_may_stay_when_the_policy_says_so() -> None:
-    redactor = Redactor(Policy(secrets=False, email=True), frozenset({"known canary"}))
-    assert redactor.value({"password": "x me@example.org", "a": "known canary"}) == {
+    redactor = Redactor(RedactionPolicy(secrets=False, email=True), frozenset({"known canary"}))
+    assert redactor.redact_value({"password": "x me@example.org", "a": "known canary"}) == {
         "password": f"x {EMAIL}",
         "a": "known canary",
     }
@@ -178,17 +182,19 @@ def test_secrets_may_stay_when_the_policy_says_so() -> None:
     [("860213947", 860213947), ("860213947", 1860213947), ("860213947", 860213947.0), ("86021.3947", 86021.3947)],
 )
 def test_a_known_secret_of_digits_is_masked_as_a_number(secret: str, number: float) -> None:
-    redactor = Redactor(known=frozenset({secret}))
-    clean, changed = redactor.result({"pin": number, "list": [number], "count": 12, "ok": True, "none": None})
+    redactor = Redactor(secret_values=frozenset({secret}))
+    clean, changed = redactor.redact_and_report(
+        {"pin": number, "list": [number], "count": 12, "ok": True, "none": None}
+    )
     assert changed
     assert clean == {"pin": MASK, "list": [MASK], "count": 12, "ok": True, "none": None}
 
 
 def test_a_number_in_the_text_of_json_is_masked_and_stays_json() -> None:
-    redactor = Redactor(known=frozenset({"860213947"}))
-    assert json.loads(redactor.text('{"pin": 860213947, "count": 12}')) == {"pin": MASK, "count": 12}
+    redactor = Redactor(secret_values=frozenset({"860213947"}))
+    assert json.loads(redactor.redact_text('{"pin": 860213947, "count": 12}')) == {"pin": MASK, "count": 12}
 
 
 def test_numbers_stay_numbers_where_no_known_secret_is_one() -> None:
     value = {"count": 860213947, "ratio": 0.5}
-    assert Redactor(known=frozenset({"a-secret-of-words"})).result(value) == (value, False)
+    assert Redactor(secret_values=frozenset({"a-secret-of-words"})).redact_and_report(value) == (value, False)

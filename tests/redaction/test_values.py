@@ -36,10 +36,10 @@ DRESSES: dict[str, Callable[[str], str]] = {
 @pytest.mark.parametrize("dress", DRESSES)
 def test_a_known_value_goes_in_every_dress(value: str, dress: str) -> None:
     shown = DRESSES[dress](value)
-    redactor = Redactor(known=frozenset({value, "another secret"}))
-    clean = redactor.text(f"before {shown} after")
+    redactor = Redactor(secret_values=frozenset({value, "another secret"}))
+    clean = redactor.redact_text(f"before {shown} after")
     assert clean.replace('"', "").replace("\\", "") == f"before {MASK} after"
-    assert redactor.result({"a": [shown]})[1] is True
+    assert redactor.redact_and_report({"a": [shown]})[1] is True
 
 
 @settings(max_examples=300)
@@ -49,7 +49,7 @@ def test_a_known_value_goes_out_of_base64_wherever_it_begins(
 ) -> None:
     raw = value.encode("utf-8", "surrogatepass")
     encode = base64.urlsafe_b64encode if url else base64.b64encode
-    clean = Redactor(known=frozenset({value})).text(encode(before + raw + after).decode())
+    clean = Redactor(secret_values=frozenset({value})).redact_text(encode(before + raw + after).decode())
     assert MASK in clean
     left, _, right = clean.partition(MASK)
     # Of the characters on either side none holds more of the secret than padding could.
@@ -58,36 +58,36 @@ def test_a_known_value_goes_out_of_base64_wherever_it_begins(
 
 
 def test_short_values_are_not_sought() -> None:
-    redactor = Redactor(known=frozenset({"five5", "", "a"}))
-    assert redactor.result("five5 a day") == ("five5 a day", False)
+    redactor = Redactor(secret_values=frozenset({"five5", "", "a"}))
+    assert redactor.redact_and_report("five5 a day") == ("five5 a day", False)
 
 
 def test_a_value_that_stands_in_a_mask_does_no_harm() -> None:
-    redactor = Redactor(known=frozenset({"REDACTED", "SECRET]", "[REDACTED:SECRET]", "T]after"}))
-    once = redactor.text(f"token ghp_{'Ab1' * 12} and REDACTED, {MASK}after")
-    assert redactor.text(once) == once
+    redactor = Redactor(secret_values=frozenset({"REDACTED", "SECRET]", "[REDACTED:SECRET]", "T]after"}))
+    once = redactor.redact_text(f"token ghp_{'Ab1' * 12} and REDACTED, {MASK}after")
+    assert redactor.redact_text(once) == once
     assert "[REDACTED:[" not in once
 
 
 def test_a_long_value_goes_in_parts_too() -> None:
     value = "".join(f"{number:05d}" for number in range(1000))
-    clean = Redactor(known=frozenset({value})).text("a " + value[:3000] + " b")
+    clean = Redactor(secret_values=frozenset({value})).redact_text("a " + value[:3000] + " b")
     assert clean.startswith(f"a {MASK}{value[2048:3000]}"[: len(MASK) + 2])
     assert value[:2048] not in clean
 
 
 def test_overlapping_values_go_together() -> None:
-    redactor = Redactor(known=frozenset({"alpha-beta", "beta-gamma"}))
-    assert redactor.text("x alpha-beta-gamma y") == f"x {MASK} y"
+    redactor = Redactor(secret_values=frozenset({"alpha-beta", "beta-gamma"}))
+    assert redactor.redact_text("x alpha-beta-gamma y") == f"x {MASK} y"
 
 
 def test_values_are_never_shown_by_the_redactor() -> None:
-    redactor = Redactor(known=frozenset({"canary-value"}))
-    assert "canary" not in f"{redactor!r} {redactor} {redactor.forms()!r}"
-    assert redactor == Redactor(known=frozenset({"canary-value"}))
+    redactor = Redactor(secret_values=frozenset({"canary-value"}))
+    assert "canary" not in f"{redactor!r} {redactor} {redactor.encoded_forms()!r}"
+    assert redactor == Redactor(secret_values=frozenset({"canary-value"}))
 
 
 def test_half_an_escape_is_not_left_behind() -> None:
-    redactor = Redactor(known=frozenset({"nabcdef", "0041abcdef"}))
+    redactor = Redactor(secret_values=frozenset({"nabcdef", "0041abcdef"}))
     for text in ('{"a": "x\\nabcdef"}', '{"a": "x\\u0041abcdef"}', '{"a": "x\\\\nabcdef"}'):
-        assert MASK in json.loads(redactor.text(text))["a"]
+        assert MASK in json.loads(redactor.redact_text(text))["a"]

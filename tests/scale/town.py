@@ -7,9 +7,12 @@ from typing import Any
 
 from django.db import connection
 
-from common import clock
-from nhi import capabilities, decisions, facts, tokens
+from common.db import clock
+from nhi.authorization import facts
 from nhi.choices import Kind, State
+from nhi.credentials import tokens
+from nhi.decisions import capabilities, engine
+from nhi.decisions.types import Decision, RequestedAction
 from nhi.models import (
     Credential,
     Identity,
@@ -21,7 +24,6 @@ from nhi.models import (
     User,
     UserPermission,
 )
-from nhi.terms import Action, Decision
 
 BATCH = 2000
 
@@ -41,7 +43,7 @@ class Town:
         parsed = tokens.parse(self.token)
         assert parsed is not None
         loaded = facts.for_token(parsed, "192.0.2.1", target.pk)
-        return decisions.decide(loaded.caller, Action("call"), loaded.target, loaded.facts)
+        return engine.decide(loaded.caller, RequestedAction("call"), loaded.target, loaded.facts)
 
 
 def build(identities: int, grants: int) -> Town:
@@ -62,7 +64,7 @@ def build(identities: int, grants: int) -> Town:
     _load(NhiPermission, _nhi_grants(agents, grants // 10, now))
     _load(UserPermission, [UserPermission(nhi=agent, user=owner, **_given(now)) for agent in agents[: grants // 100]])
     _roles(agents, now)
-    made = tokens.make("agt")
+    made = tokens.make_credential_token("agt")
     _load(Credential, [*_credentials(agents[1:], now), _credential(agents[0], made, now)])
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
@@ -139,7 +141,7 @@ def _credentials(agents: list[Identity], now: datetime) -> Any:
     return (_credential(agent, None, now) for agent in agents)
 
 
-def _credential(agent: Identity, made: tokens.NewCredential | None, now: datetime) -> Credential:
+def _credential(agent: Identity, made: tokens.NewCredentialToken | None, now: datetime) -> Credential:
     return Credential(
         identity=agent,
         public_id=made.public_id if made else agent.pk.hex[:32],

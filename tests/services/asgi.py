@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from common.asgi import Application, Message
+from common.asgi.bodies import AsgiApplication, AsgiMessage
 
 Json = dict[str, Any]
 LONGEST = 20.0
@@ -23,9 +23,9 @@ class Event:
 class Answer:
     """One request that is under way, and what has come of it."""
 
-    sent: "asyncio.Queue[Message]" = field(default_factory=asyncio.Queue)
+    sent: "asyncio.Queue[AsgiMessage]" = field(default_factory=asyncio.Queue)
     gone: asyncio.Event = field(default_factory=asyncio.Event)
-    start: Message = field(default_factory=dict)
+    start: AsgiMessage = field(default_factory=dict)
     task: "asyncio.Task[None] | None" = None
 
     @property
@@ -68,7 +68,7 @@ class Answer:
 
 
 class Door:
-    def __init__(self, application: Application) -> None:
+    def __init__(self, application: AsgiApplication) -> None:
         self._application = application
         self.asked: list[Answer] = []
 
@@ -78,7 +78,7 @@ class Door:
         """Answers once the first of it has come."""
         answer, left = Answer(), [{"type": "http.request", "body": body, "more_body": False}]
 
-        async def receive() -> Message:
+        async def receive() -> AsgiMessage:
             if left:
                 return left.pop()
             await answer.gone.wait()

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.commands.flush import Command
 from django.db import connections
 
-from nhi.record import guards
+from nhi.audit import append_only_triggers
 
 
 def drop(alias: str) -> None:
@@ -13,8 +13,8 @@ def drop(alias: str) -> None:
     there = set(connection.introspection.table_names())
     on = " ON {table}" if connection.vendor == "postgresql" else ""
     with connection.cursor() as cursor:
-        for table in there.intersection(guards.TABLES):
-            for suffix in guards.SUFFIXES[connection.vendor]:
+        for table in there.intersection(append_only_triggers.LOG_TABLES):
+            for suffix in append_only_triggers.TRIGGER_SUFFIXES[connection.vendor]:
                 cursor.execute(f"DROP TRIGGER IF EXISTS {table}{suffix}{on.format(table=table)}")
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from common import leash
+from common.process import parent_death
 from tests.services.house import ROOT
 
 PEERS = ROOT / "tests" / "peers"
@@ -166,8 +166,8 @@ def started(command: list[str], log: Path) -> Iterator[subprocess.Popen[str]]:
     plain = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     with log.open("ab") as errors:
         process = subprocess.Popen(
-            leash.command(command), cwd=log.parent, env=plain, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=errors, text=True,
+            parent_death.build_command(command), cwd=log.parent, env=plain, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=errors, text=True,
         )  # fmt: skip
     try:
         yield process

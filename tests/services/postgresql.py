@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psycopg
 
-from common.leash import PROGRAM as LEASH
+from common.process.parent_death import SCRIPT_PATH as LEASH
 
 FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200", "shared_buffers=64MB")
 

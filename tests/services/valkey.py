@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from common.leash import PROGRAM as LEASH
+from common.process.parent_death import SCRIPT_PATH as LEASH
 from config.launcher import broker
 
 

@@ -7,7 +7,9 @@ import pytest
 
 from common.errors import NotAllowed
 from common.ids import uuid7
-from nhi import actors, grants, tokens
+from nhi import actors
+from nhi.access import grants
+from nhi.credentials import tokens
 from supervisor import sessions, submitting
 from supervisor.access import Caller
 from supervisor.models import Agent, Execution

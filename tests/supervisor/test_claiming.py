@@ -10,8 +10,9 @@ from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from common.ids import uuid7
-from nhi import registry, tokens
-from nhi.chains import TaskFacts
+from nhi import hooks
+from nhi.credentials import tokens
+from nhi.decisions.delegation import TaskFacts
 from nhi.models import Credential
 from supervisor import cancelling, chains, lifecycle, reaping, waking
 from supervisor.choices import ExecutionState
@@ -75,7 +76,7 @@ def test_each_has_a_token_of_its_own(make_agent: Callable[..., Agent], submit: A
     claimed = claiming.claim(runner_id=runner, room=8)
     assert [one.run.pk for one in claimed] == [run.pk for run in runs]
     said = [tokens.parse(one.token) for one in claimed]
-    assert [one.execution_id for one in said if isinstance(one, tokens.ParsedToken)] == [run.pk for run in runs]
+    assert [one.execution_id for one in said if isinstance(one, tokens.ShortTokenClaims)] == [run.pk for run in runs]
     assert Credential.runs.filter(revoked_at=None).count() == 3
     assert all(one.token not in repr(one) for one in claimed)
 
@@ -116,7 +117,7 @@ def test_of_all_their_tasks_is_asked_at_once_and_of_each_where_one_is_odd(
             raise KeyError("name")
         return {}
 
-    monkeypatch.setattr(registry, "tasks", tasks)
+    monkeypatch.setattr(hooks, "load_tasks", tasks)
     rows = list(Execution.objects.order_by("number"))
     assert {*chains.behind_each(rows)} == {run.pk for run in runs}
     assert asked == [[run.pk for run in runs]]

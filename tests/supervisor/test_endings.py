@@ -11,7 +11,8 @@ import pytest
 from django.utils.dateparse import parse_datetime
 
 from common.errors import Conflict, NotAllowed
-from nhi import actors, lifecycle
+from nhi import actors
+from nhi.identities import lifecycle
 from nhi.models import AuditEvent
 from supervisor import cancelling, categories, waking
 from supervisor.models import Agent, Execution

@@ -12,8 +12,8 @@ import pytest
 from django.utils import timezone
 
 from supervisor import reaping
+from supervisor.celery_tasks import wake
 from supervisor.models import Agent, Execution, Runner
-from supervisor.tasks import wake
 from tests.services.waiting import wait_for
 from tests.supervisor.workers import Worker, running, with_command
 

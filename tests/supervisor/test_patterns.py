@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from common.errors import Invalid
-from mcp import executables
+from common.errors import InvalidInput
+from common.process import executable_allowlist
 from supervisor import agents
 from supervisor.models import Agent, Execution
 from supervisor.runner.service import Service
@@ -93,10 +93,10 @@ def test_parameters_fill_the_words_that_name_them_and_never_become_options(
     assert json.loads(found["parameters.json"]) == {"level": 3, "topic": "a b", "more": [1]}
     odd = ({}, {"topic": "--x"}, {"topic": "a\nb"}, {"topic": [3]}, {"topic": "\0"})
     for parameters in odd:
-        with pytest.raises(Invalid):
+        with pytest.raises(InvalidInput):
             submit(agent, "x", parameters={"level": 3, **parameters})
     pieces = make_agent(WITNESS, name="pieces", cli_args=["{{a}}{{b}}"])
-    with pytest.raises(Invalid, match="must not begin with -"):
+    with pytest.raises(InvalidInput, match="must not begin with -"):
         submit(pieces, "x", parameters={"a": "", "b": "--config=/etc/passwd"})
 
 
@@ -169,7 +169,7 @@ def test_an_example_runs_as_it_is_now(
     """Whoever adds or edits a script there need start nothing again."""
     scripts = open_directory / "examples" / "agents"
     scripts.mkdir(parents=True)
-    monkeypatch.setattr(executables, "EXAMPLES", scripts.parent)
+    monkeypatch.setattr(executable_allowlist, "EXAMPLES_DIRECTORY", scripts.parent)
     script = scripts / "wordcount.py"
     for said in ("first", "second"):
         script.write_text(f"#!/usr/bin/env python3\nprint({said!r})\n")

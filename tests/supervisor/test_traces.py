@@ -10,8 +10,8 @@ from uuid import UUID
 
 import pytest
 
+from common.process import executable_allowlist
 from config import environment
-from mcp import executables
 from supervisor.models import Agent, Execution
 from supervisor.runner import places, removal
 from tests.supervisor.waiting import until, until_over, until_running
@@ -76,7 +76,7 @@ def test_workers_that_lend_an_example_at_once_leave_it_whole_and_new(
 ) -> None:
     settings.RUN_AS = environment.Account("nobody", 65534, 65534)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(executables, "EXAMPLES", tmp_path / "examples")
+    monkeypatch.setattr(executable_allowlist, "EXAMPLES_DIRECTORY", tmp_path / "examples")
     script = tmp_path / "examples" / "agents" / "own.py"
     script.parent.mkdir(parents=True)
     texts = [f"{number}{'.' * 200_000 * number}{number}" for number in range(5)]

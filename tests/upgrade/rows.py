@@ -15,10 +15,9 @@ from django.contrib.auth.models import Group, Permission
 from django.http import HttpRequest
 from django.utils import timezone
 
+from common.api.signed_cursors import SignedCursors
 from common.ids import uuid7
-from mcp import catalogue, rollups, servers
-from mcp.asgi import exchanges
-from mcp.front.cursors import Cursors
+from mcp.gateway import call_statistics
 from mcp.models import (
     BudgetWindow,
     Call,
@@ -26,21 +25,16 @@ from mcp.models import (
     CallSlot,
     HealthReport,
 )
-from nhi import (
-    actors,
-    credentials,
-    grants,
-    identities,
-    looks,
-    processes,
-    run_tokens,
-    saved_views,
-    sign_in_guard,
-    sign_in_notices,
-    tokens,
-)
+from mcp.server import mcp_handler
+from mcp.servers import lifecycle
+from mcp.tools import catalogue
+from nhi import actors, processes
+from nhi.access import grants
 from nhi.actors import SYSTEM
+from nhi.audit import authentication_failures, refusal_limits
 from nhi.choices import NoticeKind
+from nhi.credentials import credentials, run_tokens, tokens
+from nhi.identities import identities
 from nhi.models import (
     Credential,
     Identity,
@@ -56,7 +50,7 @@ from nhi.models import (
     UserPermission,
 )
 from nhi.models.processes import ProcessKind
-from nhi.record import refusal_counts, refusals
+from nhi.people import read_markers, saved_views, sign_in_notices, sign_in_throttle
 from tests.console import calling
 from tests.console.gateway import LISTED, approve, tool_of
 from tests.upgrade import values, work_rows
@@ -72,7 +66,7 @@ def add(left: dict[str, Any]) -> dict[str, Any]:
     people(mara)
     calls(mara)
     # The tokens of runs that are over are removed after a day.
-    run_tokens.forget(FAR)
+    run_tokens.remove_old(FAR)
     run_token = work_rows.runs(FAR)
     lease = work_rows.tasks(FAR)
     tokens_by_kind = identity_tokens()
@@ -96,38 +90,40 @@ def people(mara: User) -> None:
         RecoveryCodes.activate(mara)
     person = actors.person(mara)
     saved_views.create(actor=person, page=PAGE, name="Agents", query="kind=agent")
-    looks.note(actor=person, page=PAGE, until=timezone.now(), late=[uuid7()])
+    read_markers.mark_seen(actor=person, page=PAGE, until=timezone.now(), individual_ids=[uuid7()])
     sign_in_notices.add(actor=SYSTEM, user=mara, kind=NoticeKind.FACTOR_RESET, reason="The phone was lost")
-    sign_in_guard.admit(username="mallory", source="192.0.2.7")
-    refusals.note(refusals.UNKNOWN, "credential_unknown", timezone.now())
+    sign_in_throttle.admit(username="mallory", source="192.0.2.7")
+    authentication_failures.count_failure(
+        authentication_failures.UNKNOWN_PUBLIC_ID, "credential_unknown", timezone.now()
+    )
     mara.user_permissions.add(Permission.objects.earliest("pk"))
     ci = Identity.objects.get(name="ci")
     identities.set_console_roles(actor=SYSTEM, identity=ci, roles=[Group.objects.earliest("pk").name])
     Process.objects.all().delete()
-    processes.seen(kind=ProcessKind.GRPC, host="worker.example", pid=7)
+    processes.record_heartbeat(kind=ProcessKind.GRPC, host="worker.example", pid=7)
     refuse_too_often(person)
 
 
 def refuse_too_often(person: actors.Actor) -> None:
     """Past the limit of a minute, a refusal is counted and is no row of the log."""
     for _ in range(2):
-        refusal_counts.write_event("task.refused", actor=person, reason="no_grant", details={})
-        RefusalTotal.objects.update(total=refusal_counts.MAX_ROWS)
+        refusal_limits.write_limited_event("task.refused", actor=person, reason="no_grant", details={})
+        RefusalTotal.objects.update(total=refusal_limits.MAX_ROWS_PER_MINUTE)
 
 
 def calls(mara: User) -> None:
     """A server with a secret, a tool that a person changed, calls under way, and sums of what was called."""
     person = actors.person(mara)
     reached = {"transport": "http", "base_url": "https://mcp.example.com/mcp", "headers": {"X-Key": "${KEY}"}}
-    server = servers.create(
-        actor=person, name="upgrade", owner=mara, given=reached, secret_values={"KEY": "secret-of-a-server"},
-        meet_now=False,
+    server = lifecycle.create(
+        actor=person, name="upgrade", owner=mara, configuration=reached, secret_values={"KEY": "secret-of-a-server"},
+        connect_now=False,
     )  # fmt: skip
-    catalogue.take_down(actor=SYSTEM, server=server, listed=[LISTED])
+    catalogue.record_listing(actor=SYSTEM, server=server, listed_tools=[LISTED])
     approve(tool_of(server))
-    servers.change(actor=person, server=server, headers={"X-Key": "${KEY}", "X-Team": "docs"})
+    lifecycle.change(actor=person, server=server, headers={"X-Key": "${KEY}", "X-Team": "docs"})
     calling.call(ago=7300)
-    rollups.roll_up()
+    call_statistics.roll_up()
     call = calling.flight()
     CallSlot.objects.create(budget_id=BudgetWindow.objects.earliest("pk").budget_id, call_id=call.pk, deadline=FAR)
 
@@ -140,7 +136,7 @@ def identity_tokens() -> dict[str, str]:
     tool = Identity.objects.get(name="todo__create_todo")
     grants.give_tool(actor=SYSTEM, agent=agent, tool=tool, reason="Sees a tool in its list")
     issued = credentials.issue(actor=SYSTEM, holder=agent)
-    claims = tokens.ParsedToken(
+    claims = tokens.ShortTokenClaims(
         identity_id=agent.pk,
         credential_id=issued.credential.pk,
         issued=int(timezone.now().timestamp() * 1000),
@@ -152,14 +148,14 @@ def identity_tokens() -> dict[str, str]:
         "agent": issued.token,
         "worker": credentials.issue(actor=SYSTEM, holder=worker).token,
         "service_account": credentials.issue(actor=SYSTEM, holder=account).token,
-        "short": tokens.mint(claims),
+        "short": tokens.mint_short_token(claims),
     }
 
 
 def mcp_cursor() -> str:
     """The agent's page of tools that begins behind `a`."""
     caller = Identity.objects.get(name=AGENT)
-    return Cursors(exchanges.sign, str(caller.pk), "").after("a", now=FAR.timestamp())
+    return SignedCursors(mcp_handler.sign_cursor, str(caller.pk), "").encode_cursor("a", now=FAR.timestamp())
 
 
 def postpone_ends() -> None:

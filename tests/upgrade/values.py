@@ -9,10 +9,10 @@ from django.db import connection
 
 from a2a import callback_urls, covering, pushing, runtimes, webhooks
 from a2a.models import PushConfig, Runtime, Task, TaskMessage, WebhookSecret
-from mcp import secrets
-from mcp.clerk import permits
+from mcp.gateway.batch import call_approvals
 from mcp.models import CallApproval, Server
-from nhi import factors
+from mcp.servers import secrets
+from nhi.people import mfa
 from supervisor import agents, sealing
 from supervisor.models import Agent, Execution, Schedule, SessionMessage
 from supervisor.schedules import facts
@@ -29,17 +29,17 @@ def sealed() -> dict[str, Any]:
 
 def _of_nhi() -> Iterator[Value]:
     for row in Authenticator.objects.filter(type=Authenticator.Type.TOTP):
-        yield "mfa_authenticator", row.pk, "secret", factors.unseal(row.data["secret"], owner=row.user)
+        yield "mfa_authenticator", row.pk, "secret", mfa.unseal_secret(row.data["secret"], owner=row.user)
     for row in Authenticator.objects.filter(type=Authenticator.Type.RECOVERY_CODES):
-        yield "mfa_authenticator", row.pk, "seed", factors.unseal(row.data["seed"], owner=row.user)
+        yield "mfa_authenticator", row.pk, "seed", mfa.unseal_secret(row.data["seed"], owner=row.user)
 
 
 def _of_mcp() -> Iterator[Value]:
     for server in Server.objects.all():
-        for name, value in secrets.values(server).items():
+        for name, value in secrets.open_secrets(server).items():
             yield "mcp_server_secret", server.pk, name, value
     for approval in CallApproval.objects.exclude(sealed_arguments=""):
-        yield "mcp_call_approval", approval.pk, "sealed_arguments", permits.opened(approval)
+        yield "mcp_call_approval", approval.pk, "sealed_arguments", call_approvals.open_arguments(approval)
 
 
 def _of_supervisor() -> Iterator[Value]:

@@ -25,14 +25,15 @@ from a2a.models import (
     Task,
 )
 from a2a.operations import reading
+from common.api.signed_cursors import SignedCursors
 from common.ids import uuid7
-from mcp.front.cursors import Cursors
 from mcp.models import CallApproval
-from nhi import actors, run_tokens
+from nhi import actors
 from nhi.actors import SYSTEM
+from nhi.credentials import run_tokens
+from nhi.credentials.run_tokens import RunTokenRequest
+from nhi.hooks import WaitingCall
 from nhi.models import Identity, User
-from nhi.registry import Waiting
-from nhi.run_tokens import Opening
 from supervisor import agents, lifecycle, schedules, sessions, slots, submitting
 from supervisor.access import Caller
 from supervisor.choices import AccessType, ErrorCategory, ExecutionState, FireState
@@ -71,8 +72,8 @@ def runs(far: datetime) -> str:
     schedule = schedules.create(actor=SYSTEM, agent=agent, given=schedule_fields, inputs=inputs)
     ScheduleFire.objects.create(schedule=schedule, due_at=timezone.now(), state=FireState.SKIPPED, reason="Paused")
     now = timezone.now()
-    opening = Opening(identity, under_way.pk, (far - now).total_seconds())
-    return run_tokens.open_each([opening], actor=SYSTEM, at=now)[under_way.pk]
+    opening = RunTokenRequest(identity, under_way.pk, (far - now).total_seconds())
+    return run_tokens.issue_tokens([opening], actor=SYSTEM, at=now)[under_way.pk]
 
 
 def start_elsewhere(executions: list[Execution], far: datetime) -> None:
@@ -122,7 +123,7 @@ def wait_for_approval(worker: Identity) -> None:
     approval = CallApproval.objects.get()
     task = task_rows.sent(worker)
     task_rows.claimed(task)
-    waiting.waits(Waiting(approval.pk, task.pk, approval.tool_name, approval.expires_at))
+    waiting.waits(WaitingCall(approval.pk, task.pk, approval.tool_name, approval.expires_at))
     assert Task.objects.get(pk=task.pk).state == TaskState.AUTH_REQUIRED
 
 
@@ -155,4 +156,4 @@ def cursor(far: datetime) -> str:
     """The page of the caller's tasks at the worker that begins behind everything that is newer than now."""
     caller = Identity.objects.get(name=CALLER)
     place = f"{(timezone.now() + timedelta(days=1)).isoformat()} {uuid7()}"
-    return Cursors(reading.sign, str(caller.pk), WORKS_AS).after(place, now=far.timestamp())
+    return SignedCursors(reading.sign, str(caller.pk), WORKS_AS).encode_cursor(place, now=far.timestamp())

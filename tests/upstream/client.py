@@ -8,8 +8,8 @@ from uuid import UUID, uuid4
 
 import aiohttp
 
-from mcp.upstream.http import HttpTransport
-from mcp.upstream.target import Target
+from mcp.client.http_transport import HttpTransport
+from mcp.client.types import ServerTarget
 from tests.upstream.servers import Server, serving
 
 SECRET = "Bearer of-the-server-alone-42"
@@ -23,15 +23,15 @@ class Upstream:
         self.url = url
         self.server_id: UUID = uuid4()
 
-    def target(self, **changes: Any) -> Target:
+    def target(self, **changes: Any) -> ServerTarget:
         found: dict[str, Any] = {
             "server_id": self.server_id, "name": "tools", "revision": 1, "transport": "http",
             "base_url": self.url, "headers": (("Authorization", SECRET),), "handshake_timeout": 5,
         }  # fmt: skip
-        return Target(**found | changes)
+        return ServerTarget(**found | changes)
 
     async def call(self, name: str = "echo", arguments: Any = None, *, timeout: float = 5, **options: Any) -> Any:
-        of_target = {key: options.pop(key) for key in list(options) if key in Target.__dataclass_fields__}
+        of_target = {key: options.pop(key) for key in list(options) if key in ServerTarget.__dataclass_fields__}
         return await self.transport.call_tool(
             self.target(**of_target), name, {} if arguments is None else arguments, timeout=timeout, **options
         )

@@ -14,9 +14,9 @@ from uuid import uuid4
 
 import aiohttp
 
-from mcp.faults import UpstreamTrouble
-from mcp.upstream.http import HttpTransport
-from mcp.upstream.target import Target
+from mcp.client.http_transport import HttpTransport
+from mcp.client.types import ServerTarget
+from mcp.protocol.errors import UpstreamFailure
 
 SAMPLES: dict[str, Any] = {
     "string": "text", "integer": 5, "number": 3, "boolean": True, "array": [], "object": {}, "null": None,
@@ -28,7 +28,7 @@ async def main(url: str) -> None:
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
     async with aiohttp.ClientSession() as session:
         transport = HttpTransport(session=lambda: session)
-        target = Target(uuid4(), "conformance", 1, "http", url)
+        target = ServerTarget(uuid4(), "conformance", 1, "http", url)
         found = await transport.handshake(target, timeout=10)
         print(found.era, found.protocol_version, found.steps)
         tools = await transport.list_tools(target, timeout=10)
@@ -44,13 +44,13 @@ async def main(url: str) -> None:
         await transport.close()
 
 
-async def say(transport: HttpTransport, target: Target, call: dict[str, Any], schema: Any) -> None:
+async def say(transport: HttpTransport, target: ServerTarget, call: dict[str, Any], schema: Any) -> None:
     try:
         result = await transport.call_tool(
             target, call["name"], call.get("arguments") or {}, timeout=20, input_schema=schema
         )
         print(call, json.dumps(result)[:200])
-    except UpstreamTrouble as trouble:
+    except UpstreamFailure as trouble:
         print(call, trouble)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mcp.upstream.target import Handshake
+from mcp.client.types import Handshake
 from tests.upstream.client import SECRET, Upstream, run, running
 from tests.upstream.servers import TOOLS, LegacyServer, ModernServer, Server, SseServer
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from mcp.faults import UpstreamFault
-from mcp.upstream import event_stream
+from mcp.client import sse_connection
+from mcp.protocol.errors import UpstreamFault
 from tests.upstream.client import run, running
 from tests.upstream.servers import Call, Json, SseServer, echo
 
@@ -78,7 +78,7 @@ def test_an_endpoint_of_another_origin_is_refused(endpoint: str) -> None:
 
 
 def test_a_stream_that_nobody_uses_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_stream, "IDLE", 0.05)
+    monkeypatch.setattr(sse_connection, "IDLE_SECONDS", 0.05)
 
     async def test() -> None:
         server = SseServer()

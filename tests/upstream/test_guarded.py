@@ -9,9 +9,9 @@ import pytest
 from django.conf import LazySettings
 
 from common import egress
-from mcp import upstream
-from mcp.faults import UpstreamFault
-from mcp.upstream import Target
+from mcp.client import transports
+from mcp.client.transports import ServerTarget
+from mcp.protocol.errors import UpstreamFault
 from tests.upstream.client import run
 from tests.upstream.servers import LegacyServer, ModernServer, Server, SseServer, serving
 
@@ -19,16 +19,16 @@ pytestmark = pytest.mark.capability("MCP-03")
 
 
 @asynccontextmanager
-async def running(server: Server) -> AsyncIterator[Target]:
+async def running(server: Server) -> AsyncIterator[ServerTarget]:
     async with serving(server.app()) as url:
         try:
-            yield Target(uuid4(), "tools", 1, "sse" if isinstance(server, SseServer) else "http", f"{url}/mcp")
+            yield ServerTarget(uuid4(), "tools", 1, "sse" if isinstance(server, SseServer) else "http", f"{url}/mcp")
         finally:
-            await upstream.close_all()
-            await egress.close()
+            await transports.close_all()
+            await egress.close_session()
 
 
-def allow(settings: LazySettings, target: Target) -> None:
+def allow(settings: LazySettings, target: ServerTarget) -> None:
     settings.EGRESS_ALLOW = frozenset({target.base_url.removeprefix("http://").partition("/")[0]})
 
 
@@ -37,9 +37,9 @@ def test_an_allowed_server_is_met_listed_and_called(kind: type[Server], settings
     async def test() -> None:
         async with running(kind()) as target:
             allow(settings, target)
-            assert (await upstream.handshake(target, timeout=5)).era
-            assert len(await upstream.list_tools(target, timeout=5)) == 2
-            assert (await upstream.call_tool(target, "echo", {}, timeout=5))["isError"] is False
+            assert (await transports.handshake(target, timeout=5)).era
+            assert len(await transports.list_tools(target, timeout=5)) == 2
+            assert (await transports.call_tool(target, "echo", {}, timeout=5))["isError"] is False
 
     run(test)
 
@@ -50,7 +50,7 @@ def test_a_server_at_a_private_address_gets_nothing(kind: type[Server]) -> None:
         server = kind()
         async with running(server) as target:
             with pytest.raises(UpstreamFault) as caught:
-                await upstream.call_tool(target, "echo", {}, timeout=5)
+                await transports.call_tool(target, "echo", {}, timeout=5)
             assert (caught.value.code, caught.value.sent) == ("unreachable", False)
             assert caught.value.detail.endswith(".")
             assert server.got == []
@@ -61,32 +61,32 @@ def test_a_server_at_a_private_address_gets_nothing(kind: type[Server]) -> None:
 def test_each_loop_has_connections_of_its_own(settings: LazySettings) -> None:
     """A loop that ended took its sessions with it; the next opens others, for the same server."""
     server = LegacyServer()
-    targets: list[Target] = []
+    targets: list[ServerTarget] = []
 
     async def serve() -> None:
         async with running(server) as target:
             allow(settings, target)
             targets.append(target)
-            await upstream.call_tool(target, "echo", {}, timeout=5)
+            await transports.call_tool(target, "echo", {}, timeout=5)
             await asyncio.to_thread(lambda: run(elsewhere))
 
     async def elsewhere() -> None:
         try:
-            await upstream.call_tool(targets[0], "echo", {}, timeout=5)
+            await transports.call_tool(targets[0], "echo", {}, timeout=5)
             assert server.opened == 2
         finally:
-            await upstream.close_all()
-            await egress.close()
+            await transports.close_all()
+            await egress.close_session()
 
     run(serve)
 
 
 def test_a_transport_that_is_not_here_is_said_to_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(upstream.TRANSPORTS, "stdio", raising=False)
+    monkeypatch.delitem(transports.TRANSPORTS, "stdio", raising=False)
 
     async def test() -> None:
         with pytest.raises(UpstreamFault) as caught:
-            await upstream.list_tools(Target(uuid4(), "tools", 1, "stdio"), timeout=1)
+            await transports.list_tools(ServerTarget(uuid4(), "tools", 1, "stdio"), timeout=1)
         assert (caught.value.code, caught.value.sent) == ("not_running", False)
 
     run(test)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mcp.faults import UpstreamFault
+from mcp.protocol.errors import UpstreamFault
 from tests.upstream.client import run, to
 
 pytestmark = pytest.mark.capability("MCP-03")
@@ -57,7 +57,7 @@ def closing(*, answers: int = 1, silent: bool = False) -> Iterator[Any]:
 
 def wait_until_it_hung_up(upstream: Any) -> None:
     """Without a turn of the loop, which would notice."""
-    (session,) = {upstream.transport._session()}
+    (session,) = {upstream.transport._open_session()}
     (kept,) = [protocol for idle in session.connector._conns.values() for protocol, _ in idle]
     number = kept.transport.get_extra_info("socket").fileno()
     other = socket.fromfd(number, socket.AF_INET, socket.SOCK_STREAM)

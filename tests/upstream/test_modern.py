@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from mcp.faults import UpstreamError, UpstreamFault
-from mcp.wire.headers import OWN
+from mcp.protocol.errors import UpstreamError, UpstreamFault
+from mcp.protocol.headers import CONNECTION_HEADERS
 from tests.upstream.client import SECRET, run, running
 from tests.upstream.servers import Call, Json, ModernServer, Refused, echo
 
@@ -58,7 +58,7 @@ def test_headers_of_the_server_go_along_and_cannot_change_the_protocol() -> None
         server = ModernServer()
         async with running(server) as upstream:
             await upstream.call(era="modern", headers=(("X-Key", "k"),))
-            ours = sorted(OWN | {"mcp-method", "mcp-param-region", "mcp-session-id"})
+            ours = sorted(CONNECTION_HEADERS | {"mcp-method", "mcp-param-region", "mcp-session-id"})
             odd = [(spelled, "of-nobody") for name in ours for spelled in (name, name.title(), name.upper())]
             await upstream.call(era="modern", revision=2, headers=(("X-Key", "k"), *odd))
             assert server.headers[0]["x-key"] == "k"
@@ -92,7 +92,7 @@ def test_a_name_that_no_header_can_hold_is_wrapped() -> None:
         async with running(server) as upstream:
             with pytest.raises(UpstreamError) as caught:
                 await upstream.call("größe", era="modern")
-            assert caught.value.callers_fault
+            assert caught.value.blames_caller
             assert server.headers[0]["mcp-name"] == "=?base64?Z3LDtsOfZQ==?="
 
     run(test)

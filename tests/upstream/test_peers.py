@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp.faults import UpstreamError, UpstreamFault
+from mcp.protocol.errors import UpstreamError, UpstreamFault
 from tests.services.peers import sdk_server
 from tests.upstream.client import run, to
 
@@ -129,7 +129,7 @@ def test_an_unknown_tool_is_the_callers_fault(kind: str, tmp_path: Path) -> None
                 try:
                     result = await upstream.call("no-such-tool", transport=KINDS[kind][0])
                 except UpstreamError as error:
-                    assert error.callers_fault
+                    assert error.blames_caller
                 else:
                     assert result["isError"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from mcp.faults import UpstreamError, UpstreamFault
+from mcp.protocol.errors import UpstreamError, UpstreamFault
 from tests.upstream.client import run, running
 from tests.upstream.servers import Call, Json, LegacyServer, Refused, SseServer, echo
 
@@ -83,7 +83,7 @@ def test_an_error_that_names_a_session_is_an_answer(code: int) -> None:
         async with running(server) as upstream:
             with pytest.raises(UpstreamError) as caught:
                 await upstream.call(era="legacy")
-            assert caught.value.callers_fault
+            assert caught.value.blames_caller
             assert server.methods().count("tools/call") == 1
 
     run(test)

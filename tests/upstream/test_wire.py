@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp.faults import UpstreamError, UpstreamFault
-from mcp.front import heads
-from mcp.wire import headers, jsonrpc, legacy, modern, sse
-from mcp.wire.progress import Progress
+from mcp.protocol import headers, jsonrpc, legacy, modern, sse
+from mcp.protocol.errors import UpstreamError, UpstreamFault
+from mcp.protocol.progress import ProgressFilter
+from mcp.server import request_headers
 
 pytestmark = pytest.mark.capability("MCP-03")
 
@@ -21,15 +21,15 @@ STREAM = (
     "event\ndata: one\rid: 8\n\ndata\n\nid: 9\n\nunknown: x\ndata:  two \r\n\r\ndata: cut off"
 ).encode()
 EVENTS = [
-    sse.Event(b"/m", "endpoint", ""),
-    sse.Event("ä\n€😀".encode(), "message", "7"),
-    sse.Event(b"one", "message", "8"),
-    sse.Event(b" two ", "message", "9"),
+    sse.ServerSentEvent(b"/m", "endpoint", ""),
+    sse.ServerSentEvent("ä\n€😀".encode(), "message", "7"),
+    sse.ServerSentEvent(b"one", "message", "8"),
+    sse.ServerSentEvent(b" two ", "message", "9"),
 ]
 
 
-def parsed(chunks: list[bytes]) -> tuple[list[sse.Event], sse.Parser]:
-    parser = sse.Parser(LIMIT)
+def parsed(chunks: list[bytes]) -> tuple[list[sse.ServerSentEvent], sse.EventStreamParser]:
+    parser = sse.EventStreamParser(LIMIT)
     return [event for chunk in chunks for event in parser.feed(chunk)], parser
 
 
@@ -47,14 +47,14 @@ def test_a_stream_reads_the_same_byte_by_byte() -> None:
 
 @pytest.mark.parametrize("chunk", [b"data: " + b"x" * 1000, b"data: x\n" * 10, b": " + b"x" * 1000, b"x"])
 def test_an_event_has_a_limit_however_it_is_made(chunk: bytes) -> None:
-    parser = sse.Parser(LIMIT)
+    parser = sse.EventStreamParser(LIMIT)
     with pytest.raises(UpstreamFault, match="too_large"):
         for _ in range(LIMIT + 1):
             assert not list(parser.feed(chunk))
 
 
 def test_many_small_events_have_none() -> None:
-    parser = sse.Parser(100)
+    parser = sse.EventStreamParser(100)
     assert sum(len(list(parser.feed(b"data: x\n\n"))) for _ in range(1000)) == 1000
 
 
@@ -63,45 +63,45 @@ def test_a_header_value_comes_back_whole(text: str) -> None:
     encoded = headers.encode_value(text)
     assert all(" " <= character <= "~" for character in encoded)
     assert encoded == encoded.strip()
-    assert heads.decoded(encoded) == text
+    assert request_headers.decode_value(encoded) == text
 
 
-ANNOTATED = {"type": "string", headers.ANNOTATION: "A"}
+ANNOTATED = {"type": "string", headers.MIRROR_KEYWORD: "A"}
 WRONG: dict[str, tuple[Any, str]] = {
     "at the root": (ANNOTATED, "by names alone"),
     "in an array": ({"properties": {"a": {"items": ANNOTATED}}}, "by names alone"),
     "under a choice": ({"properties": {"a": {"anyOf": [ANNOTATED]}}}, "by names alone"),
     "below a choice": ({"oneOf": [{"properties": {"a": ANNOTATED}}]}, "by names alone"),
     "in a definition": ({"$defs": {"a": ANNOTATED}}, "by names alone"),
-    "no name": ({"properties": {"a": {"type": "string", headers.ANNOTATION: "a b"}}}, "no header name"),
-    "an empty name": ({"properties": {"a": {"type": "string", headers.ANNOTATION: ""}}}, "no header name"),
-    "a number for a name": ({"properties": {"a": {"type": "string", headers.ANNOTATION: 5}}}, "no header name"),
-    "a line break": ({"properties": {"a": {"type": "string", headers.ANNOTATION: "A\n"}}}, "no header name"),
-    "a float": ({"properties": {"a": {"type": "number", headers.ANNOTATION: "A"}}}, "neither"),
-    "two types": ({"properties": {"a": {"type": ["string"], headers.ANNOTATION: "A"}}}, "neither"),
+    "no name": ({"properties": {"a": {"type": "string", headers.MIRROR_KEYWORD: "a b"}}}, "no header name"),
+    "an empty name": ({"properties": {"a": {"type": "string", headers.MIRROR_KEYWORD: ""}}}, "no header name"),
+    "a number for a name": ({"properties": {"a": {"type": "string", headers.MIRROR_KEYWORD: 5}}}, "no header name"),
+    "a line break": ({"properties": {"a": {"type": "string", headers.MIRROR_KEYWORD: "A\n"}}}, "no header name"),
+    "a float": ({"properties": {"a": {"type": "number", headers.MIRROR_KEYWORD: "A"}}}, "neither"),
+    "two types": ({"properties": {"a": {"type": ["string"], headers.MIRROR_KEYWORD: "A"}}}, "neither"),
     "twice": (
-        {"properties": {"a": ANNOTATED, "b": {"type": "string", headers.ANNOTATION: "a"}}}, "there twice",
+        {"properties": {"a": ANNOTATED, "b": {"type": "string", headers.MIRROR_KEYWORD: "a"}}}, "there twice",
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("schema", "says"), WRONG.values(), ids=WRONG)
 def test_a_wrong_annotation_is_found(schema: Any, says: str) -> None:
-    assert says in headers.invalid_annotation(schema)
-    assert headers.bindings(schema) == ()
+    assert says in headers.find_annotation_problem(schema)
+    assert headers.find_bindings(schema) == ()
 
 
 @pytest.mark.parametrize("schema", [None, True, [], {}, {"default": ANNOTATED}, {"enum": [ANNOTATED]}])
 def test_what_is_no_annotation_is_not_wrong(schema: Any) -> None:
-    assert headers.invalid_annotation(schema) == ""
-    assert headers.bindings(schema) == ()
+    assert headers.find_annotation_problem(schema) == ""
+    assert headers.find_bindings(schema) == ()
 
 
 def test_a_deep_schema_is_walked() -> None:
     schema: Any = ANNOTATED
     for _ in range(1000):
         schema = {"properties": {"a": schema}}
-    assert headers.invalid_annotation(schema) == ""
+    assert headers.find_annotation_problem(schema) == ""
 
 
 VALUES = st.recursive(
@@ -129,42 +129,42 @@ def test_whatever_json_can_say_is_sent(value: Any) -> None:
     ],
 )
 def test_an_answer_fits_its_request_exactly(answered: Any, asked: Any, fits: bool) -> None:
-    assert jsonrpc.answers({"id": answered, "result": {}}, asked) is fits
+    assert jsonrpc.is_answer_to({"id": answered, "result": {}}, asked) is fits
 
 
 def test_an_error_without_an_id_answers_the_one_request_there_is() -> None:
-    assert jsonrpc.answers({"id": None, "error": {}}, 1)
-    assert not jsonrpc.answers({"id": 1, "method": "ping"}, 1)
+    assert jsonrpc.is_answer_to({"id": None, "error": {}}, 1)
+    assert not jsonrpc.is_answer_to({"id": 1, "method": "ping"}, 1)
 
 
 @pytest.mark.parametrize(
     ("code", "callers"), [(-32602, True), (-32601, True), (-32600, True), (-32603, False), (-32000, False), (5, False)]
 )
 def test_who_is_to_blame_for_an_error(code: int, callers: bool) -> None:
-    assert UpstreamError(code, "no").callers_fault is callers
+    assert UpstreamError(code, "no").blames_caller is callers
 
 
 def test_progress_is_only_the_requests_own() -> None:
-    progress = Progress(7)
+    progress = ProgressFilter(7)
 
     def said(**params: Any) -> Any:
-        return progress.of({"method": "notifications/progress", "params": params})
+        return progress.select({"method": "notifications/progress", "params": params})
 
     assert said(progressToken=7, progress=1, _meta={"x": 1}) == {"progress": 1}
     assert said(progressToken=8, progress=2) is None
     assert said(progressToken=7, progress=1) is None
     assert said(progressToken=7, progress="2") is None
     assert said(progressToken=7, progress=1.5, total=2) == {"progress": 1.5, "total": 2}
-    assert progress.of({"method": "notifications/progress", "params": []}) is None
+    assert progress.select({"method": "notifications/progress", "params": []}) is None
 
 
 @pytest.mark.parametrize("version", ["2026-07-28", "2099-01-01", None, 5, ["2025-11-25"]])
 def test_only_versions_of_the_handshake_are_agreed_on_there(version: Any) -> None:
     with pytest.raises(UpstreamFault, match="not spoken here"):
-        legacy.welcome({"protocolVersion": version})
+        legacy.parse_initialize_result({"protocolVersion": version})
 
 
 @pytest.mark.parametrize("supported", [None, 5, "2026-07-28", {}, [None, 5, ["2026-07-28"]], ["2099-01-01"]])
 def test_a_server_that_names_no_version_of_ours_names_none(supported: Any) -> None:
     assert modern.mutual_version(supported) == ""
-    assert modern.names_a_handshake_version(supported) is False
+    assert modern.includes_handshake_version(supported) is False

@@ -5,7 +5,7 @@ from rest_framework import serializers
 from a2a.choices import Binding, RuntimeKind, Shown, Tested, TestStep, WireVersion
 from common.api.fields import Flag, Identifier, Moment, Text, Word
 from common.api.shapes import Input, Shape
-from mcp.api.shapes.fields import Seconds
+from common.api.value_fields import Seconds
 from nhi.api.shapes import examples as story
 from supervisor.api.shapes import examples
 from supervisor.api.shapes.fields import WholeSecondsGiven

@@ -16,7 +16,7 @@ from a2a.grpc_door.door import Door
 from a2a.grpc_door.serving import CannotListen, Certificate, Serving
 from a2a.operations import asking
 from a2a.operations.desk import desk
-from common.egress.addresses import is_loopback
+from common.egress.addresses import is_loopback_host
 from nhi import processes
 from nhi.models.processes import ProcessKind
 
@@ -52,7 +52,7 @@ class Command(BaseCommand):
         certificate = None
         if settings.GRPC_TLS_CERTIFICATE and settings.GRPC_TLS_KEY:
             certificate = Certificate(settings.GRPC_TLS_CERTIFICATE, settings.GRPC_TLS_KEY)
-        elif not is_loopback(bind):
+        elif not is_loopback_host(bind):
             self.say(
                 f"Tokens of whoever calls {bind} are readable on the way: set GRPC_TLS_CERTIFICATE and GRPC_TLS_KEY."
             )
@@ -75,13 +75,13 @@ async def heard_of() -> AsyncIterator[None]:
     finally:
         telling.cancel()
         with suppress(DatabaseError):
-            await desk.do(partial(processes.leave, kind=ProcessKind.GRPC))
+            await desk.do(partial(processes.remove_own, kind=ProcessKind.GRPC))
 
 
 async def _tell() -> None:
     while True:
         try:
-            await desk.do(partial(processes.seen, kind=ProcessKind.GRPC))
+            await desk.do(partial(processes.record_heartbeat, kind=ProcessKind.GRPC))
         except DatabaseError as error:
             log.warning("No heartbeat: the database is away (%s).", type(error).__name__)
         await asyncio.sleep(TELL_EVERY)

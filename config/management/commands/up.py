@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 import os
 import shlex
 import subprocess
@@ -14,8 +15,8 @@ from django.conf import settings
 from django.core.management import BaseCommand, CommandError, call_command, get_commands
 from django.db import connection
 
-from common import locks
-from common.egress.addresses import is_loopback
+from common.egress.addresses import is_loopback_host
+from common.process import file_lock
 from config.launcher import launch, private
 from config.launcher.listeners import PortTaken
 
@@ -35,20 +36,25 @@ class Command(BaseCommand):
         parser.add_argument(
             "--bind", default="127.0.0.1", metavar="ADDRESS", help="Listen on this address (%(default)s)."
         )
+        parser.add_argument(
+            "--reload", action="store_true", help="Run one web process and restart it when code changes (developers)."
+        )
 
-    def handle(self, *, no_demo: bool, port: str | None, bind: str, **_: Any) -> None:
+    def handle(self, *, no_demo: bool, port: str | None, bind: str, reload: bool, **_: Any) -> None:
         if port is not None and port != os.environ.get("PORT"):
             # The environment is the one truth for settings: say it there and begin again.
             os.environ["PORT"] = port
             os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - ourselves
         try:
-            with locks.held(settings.DATA / "up.lock"):
+            with file_lock.hold_file_lock(settings.DATA / "up.lock"):
                 self.prepare(demo=not no_demo)
                 if sends_in_the_clear(bind):
                     self.say(IN_THE_CLEAR.format(bind=bind))
                 tck = self.tck() if settings.TCK_AGENT else ""
-                launch.run(address=bind, say=self.say, greet=lambda: self.greet(demo=not no_demo), tck=tck)
-        except locks.Held as other:
+                launch.run(
+                    address=bind, say=self.say, greet=lambda: self.greet(demo=not no_demo), tck=tck, reload=reload
+                )
+        except file_lock.FileLockedError as other:
             raise CommandError(
                 f"Gatehouse already runs on {settings.DATA} (process {other.holder}). Stop that one first, or give "
                 "this one a directory of its own with GATEHOUSE_DATA."
@@ -57,6 +63,9 @@ class Command(BaseCommand):
             raise CommandError(str(problem)) from None
 
     def prepare(self, *, demo: bool) -> None:
+        # With LOG_SQL=1 the statements of the processes are logged in their files. Those of migrations would fill the
+        # terminal.
+        logging.getLogger("django.db.backends").setLevel(logging.INFO)
         self.say(f"Gatehouse {settings.VERSION}, data in {settings.DATA}")
         embedded = connection.vendor == "sqlite"
         private.tighten(settings.DATA, Path(connection.settings_dict["NAME"]) if embedded else None)
@@ -135,7 +144,7 @@ class Command(BaseCommand):
 
 def sends_in_the_clear(bind: str) -> bool:
     """Whether others than this machine reach the address, and no proxy is said to end TLS before it."""
-    return not is_loopback(bind) and not settings.PUBLIC_URL.startswith("https://")
+    return not is_loopback_host(bind) and not settings.PUBLIC_URL.startswith("https://")
 
 
 def curl(token: str, body: object) -> str:

@@ -6,10 +6,10 @@ from django.utils import timezone
 
 from common.api.fields import Flag, Identifier, Mapping, Moment, Text, Whole, Word
 from common.api.shapes import Filters, Shape
+from common.api.value_fields import Said
 from common.redaction import redact
-from mcp import approvals
 from mcp.api.shapes import examples
-from mcp.api.shapes.fields import Said
+from mcp.approvals import decisions
 from mcp.choices import ApprovalState
 from mcp.models import CallApproval
 from nhi.api.shapes import examples as story
@@ -78,7 +78,7 @@ class Waiting:
 
     @property
     def arguments(self) -> Any:
-        sent = approvals.arguments_of(self._approval)
+        sent = decisions.read_arguments(self._approval)
         exact = getattr(self._approval, "reader_decides", False)
         return sent if exact or sent is None else redact(sent)
 

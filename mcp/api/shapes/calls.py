@@ -4,8 +4,8 @@ from rest_framework import serializers
 
 from common.api.fields import Identifier, Mapping, Moment, Text, Word
 from common.api.shapes import Input, Shape
+from common.api.value_fields import Number, Said
 from mcp.api.shapes import examples
-from mcp.api.shapes.fields import Number, Said
 from nhi.api.shapes import examples as story
 
 STATUSES = ("pending", "approved", "refused", "expired", "used", "done")

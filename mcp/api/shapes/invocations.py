@@ -7,9 +7,9 @@ from rest_framework import serializers
 
 from common.api.fields import Flag, Identifier, Moment, QueryMoment, Text, Whole, Word
 from common.api.shapes import Filters, Shape
-from mcp import public_messages
+from common.api.value_fields import Number
 from mcp.api.shapes import examples
-from mcp.api.shapes.fields import Number
+from mcp.gateway import public_messages
 from nhi.api.shapes import examples as story
 from nhi.choices import CallStatus
 
@@ -19,7 +19,7 @@ class MessageForReader(serializers.Field[Any, Any, Any, Any]):
     """A row's message in full for people, and as its caller got it for identities (`to_identity` on the row)."""
 
     def to_representation(self, value: Any) -> str:
-        return public_messages.of_row(value) if getattr(value, "to_identity", False) else str(value.error_message)
+        return public_messages.row_message(value) if getattr(value, "to_identity", False) else str(value.error_message)
 
 
 class LinkShape(Shape):

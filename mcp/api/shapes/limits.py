@@ -6,10 +6,10 @@ from rest_framework import serializers
 
 from common.api.fields import Identifier, Moment, Text, Whole, Word
 from common.api.shapes import Filters, Input, Reason, Shape
-from mcp import budgets
+from common.api.value_fields import Duration, Number, Said, Seconds, SecondsGiven
 from mcp.api.shapes import examples
-from mcp.api.shapes.fields import Duration, Number, Said, Seconds, SecondsGiven
 from mcp.choices import BreakerScope, BreakerState, BudgetScope
+from mcp.limits import budgets
 from mcp.models import Budget
 from nhi.api.shapes import examples as story
 
@@ -26,7 +26,7 @@ class BudgetRows(serializers.ListSerializer[Any]):
 
     def to_representation(self, data: Any) -> list[Any]:
         rows = list(data)
-        found = budgets.used(rows)
+        found = budgets.load_usage(rows)
         for row in rows:
             row.used = found[row.pk]
         return super().to_representation(rows)
@@ -70,7 +70,7 @@ class BudgetShape(Shape):
 
     def to_representation(self, instance: Budget) -> dict[str, Any]:
         if not hasattr(instance, "used"):
-            instance.used = budgets.used([instance])[instance.pk]  # type: ignore[attr-defined]  # for its field
+            instance.used = budgets.load_usage([instance])[instance.pk]  # type: ignore[attr-defined]  # for its field
         return super().to_representation(instance)
 
 

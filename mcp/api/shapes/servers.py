@@ -6,11 +6,11 @@ from rest_framework import serializers
 
 from common.api.fields import Flag, Identifier, Moment, Text, Texts, Whole, Word
 from common.api.shapes import Filters, Input, Shape
-from mcp import metrics
+from common.api.value_fields import NullableTexts, Number, Pairs, Said, Seconds, SecondsGiven
 from mcp.api.shapes import examples
-from mcp.api.shapes.fields import NullableTexts, Number, Pairs, Said, Seconds, SecondsGiven
 from mcp.choices import SEED_WORDS, Connection, DefinitionState, HealthStatus, Transport
-from mcp.metrics import Metrics
+from mcp.gateway import call_statistics
+from mcp.gateway.call_statistics import CallStatistics
 from mcp.models import Server
 from nhi.api.shapes import examples as story
 from nhi.api.shapes.identities import OwnerShape
@@ -127,8 +127,8 @@ class Shown:
         self.discovered_tools = sorted(tool.name for tool in known)
 
     @property
-    def metrics(self) -> Metrics:
-        return metrics.of_server(self._server)
+    def metrics(self) -> CallStatistics:
+        return call_statistics.load_server_statistics(self._server)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._server, name)

@@ -6,11 +6,11 @@ from rest_framework import serializers
 
 from common.api.fields import Flag, Identifier, Mapping, Moment, Text, Texts, Whole, Word
 from common.api.shapes import Filters, Input, Shape
-from mcp import metrics
+from common.api.value_fields import Said
 from mcp.api.shapes import examples
-from mcp.api.shapes.fields import Said
 from mcp.api.shapes.servers import MetricsShape
 from mcp.choices import Connection, DefinitionState
+from mcp.gateway import call_statistics
 from mcp.models import Tool, ToolDefinition
 from nhi.api.shapes import examples as story
 from nhi.choices import State
@@ -108,7 +108,7 @@ class ToolDetailShape(ToolShape):
     example = {**ToolShape.example, "metrics": MetricsShape.example}
 
     def to_representation(self, instance: Tool) -> dict[str, Any]:
-        counted = MetricsShape(metrics.of_tool(instance)).data
+        counted = MetricsShape(call_statistics.load_tool_statistics(instance)).data
         return {**super().to_representation(instance), "metrics": dict(counted)}
 
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from mcp import servers
-from mcp.management.server_commands import SwitchCommand, about, named
+from mcp.management.server_commands import SwitchCommand, describe_server, find_server
+from mcp.servers import lifecycle
 from nhi import actors
 
 
@@ -11,5 +11,5 @@ class Command(SwitchCommand):
     help = "Disable a server: calls of its tools are refused, those under way finish."
 
     def run(self, **options: Any) -> dict[str, Any]:
-        done = servers.disable(actor=actors.terminal(), server=named(options["name"]), reason=options["reason"])
-        return about(done)
+        done = lifecycle.disable(actor=actors.terminal(), server=find_server(options["name"]), reason=options["reason"])
+        return describe_server(done)

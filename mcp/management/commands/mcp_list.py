@@ -6,7 +6,7 @@ from django.db.models import Count, Q
 
 from common.commands import GatehouseCommand
 from mcp.choices import DefinitionState
-from mcp.management.server_commands import about
+from mcp.management.server_commands import describe_server
 from mcp.models import Server
 
 
@@ -19,6 +19,7 @@ class Command(GatehouseCommand):
         rows: Any = Server.objects.annotate(tools_there=there, tools_waiting=waits)
         return {
             "servers": [
-                {**about(server), "tools": server.tools_there, "waiting": server.tools_waiting} for server in rows
+                {**describe_server(server), "tools": server.tools_there, "waiting": server.tools_waiting}
+                for server in rows
             ]
         }

@@ -6,13 +6,13 @@ from typing import Any
 from django.conf import settings
 from django.core.management import BaseCommand
 
-from common import locks
-from mcp import tasks
-from mcp.owner import run
-from mcp.owner.house import House
-from mcp.targets import launch_of, revisions_over_http, target_of
+from common.process import file_lock
+from mcp import celery_tasks
+from mcp.servers.targets import load_http_revisions, load_launch, load_target
+from mcp.stdio_host import main
+from mcp.stdio_host.main import HostBackend
 
-HOUSE = House(launch_of, revisions_over_http, target_of, tasks.ask_for_refresh)
+HOUSE = HostBackend(load_launch, load_http_revisions, load_target, celery_tasks.queue_refresh)
 
 
 class Command(BaseCommand):
@@ -21,8 +21,8 @@ class Command(BaseCommand):
 
     def handle(self, **_: Any) -> None:
         try:
-            with locks.held(settings.DATA / run.LOCK):
-                asyncio.run(run.run(data=settings.DATA, socket=settings.STDIO_SOCKET, house=HOUSE))
-        except locks.Held as other:
+            with file_lock.hold_file_lock(settings.DATA / main.LOCK_NAME):
+                asyncio.run(main.run_host(data=settings.DATA, socket=settings.STDIO_SOCKET, backend=HOUSE))
+        except file_lock.FileLockedError as other:
             # Not a failure: there is one, which is what was asked for.
             self.stdout.write(f"The stdio owner of {settings.DATA} already runs (process {other.holder}).")

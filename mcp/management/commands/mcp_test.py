@@ -3,9 +3,9 @@
 import sys
 from typing import Any
 
-from mcp import health
 from mcp.choices import HealthStatus
-from mcp.management.server_commands import ServerCommand, named
+from mcp.management.server_commands import ServerCommand, find_server
+from mcp.servers import health
 from nhi import actors
 
 
@@ -18,7 +18,7 @@ class Command(ServerCommand):
             sys.exit(1)
 
     def run(self, **options: Any) -> dict[str, Any]:
-        report = health.check(server=named(options["name"]), actor=actors.terminal())
+        report = health.check(server=find_server(options["name"]), actor=actors.terminal())
         self.healthy = report.status != HealthStatus.UNHEALTHY
         return {
             "tool_name": options["name"],

@@ -6,9 +6,10 @@ from typing import Any
 from django.core.management import BaseCommand
 
 from common import egress
-from mcp import demo, upstream
-from mcp.clerk.desk import desk
-from mcp.threads import loop
+from common.executors import background_loop
+from mcp import demo
+from mcp.client import transports
+from mcp.gateway.batch.worker import batch_worker
 
 
 class Command(BaseCommand):
@@ -19,10 +20,10 @@ class Command(BaseCommand):
         try:
             self.stdout.write(demo.seed())
         finally:
-            desk.stop()
-            loop.stop(_let_go)
+            batch_worker.stop()
+            background_loop.stop(_let_go)
 
 
 async def _let_go() -> None:
-    await upstream.close_all()
-    await egress.close()
+    await transports.close_all()
+    await egress.close_session()

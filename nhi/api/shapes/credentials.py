@@ -4,7 +4,7 @@ from common.api.fields import Identifier, Moment, Text, Texts, Whole, Word
 from common.api.shapes import Filters, Input, Shape
 from nhi.api.shapes import examples
 from nhi.choices import GrantState
-from nhi.credentials import DEFAULT_DAYS, LONGEST_DAYS, LONGEST_OVERLAP
+from nhi.credentials.credentials import DEFAULT_DAYS, MAX_DAYS, MAX_OVERLAP_SECONDS
 
 
 class CredentialShape(Shape):
@@ -63,7 +63,7 @@ class RotatedShape(IssuedShape):
 
 
 class NewCredential(Input):
-    expires_in_days = Whole(required=False, default=DEFAULT_DAYS, help_text=f"1 to {LONGEST_DAYS}.")
+    expires_in_days = Whole(required=False, default=DEFAULT_DAYS, help_text=f"1 to {MAX_DAYS}.")
     allowed_networks = Texts(required=False, help_text="Source networks like 10.0.0.0/8; none for any.")
 
     example = {"expires_in_days": 90, "allowed_networks": ["10.0.0.0/8"]}
@@ -71,7 +71,7 @@ class NewCredential(Input):
 
 class Rotation(Input):
     overlap_seconds = Whole(
-        required=False, default=86400, help_text=f"How long the old one works on, 0 to {LONGEST_OVERLAP}."
+        required=False, default=86400, help_text=f"How long the old one works on, 0 to {MAX_OVERLAP_SECONDS}."
     )
 
     example = {"overlap_seconds": 3600}

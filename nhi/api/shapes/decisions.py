@@ -5,9 +5,9 @@ from typing import Any
 from common.api.fields import Identifier, Mapping, Moment, Text, Texts, Word
 from common.api.shapes import Input, Shape
 from nhi.api.shapes import examples
+from nhi.authorization.explain import Explanation
 from nhi.choices import Verdict
-from nhi.explain import Explanation
-from nhi.terms import Decision
+from nhi.decisions.types import Decision
 
 
 class Wish(Input):

@@ -8,7 +8,7 @@ from common.api.fields import Flag, Identifier, Moment, Text, Texts, Whole, Word
 from common.api.shapes import Filters, Input, Reason, Shape
 from nhi.api.shapes import examples
 from nhi.choices import Kind, State, StopCause
-from nhi.lifecycle import Stopped
+from nhi.identities.lifecycle import StopResult
 
 
 class OwnerShape(Shape):
@@ -96,7 +96,7 @@ class ArchivedShape(IdentityShape):
 
     example = {**IdentityShape.example, "state": "archived", "stopped": STOPPED, "pending": []}
 
-    def to_representation(self, instance: Stopped) -> dict[str, Any]:
+    def to_representation(self, instance: StopResult) -> dict[str, Any]:
         ended = {"stopped": instance.stopped, "pending": instance.pending}
         return {**IdentityShape(instance.identity).data, **ended}
 

@@ -5,7 +5,7 @@ from typing import Any
 from common.api.errors import answer_to
 from common.api.fields import Identifier, Text, Word
 from common.api.shapes import Shape
-from nhi.access import ItemResult
+from nhi.access.bulk import ItemResult
 from nhi.api.shapes import examples
 
 RESULTS = ["created", "exists", "refused"]

@@ -4,9 +4,11 @@ from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import GatehouseCommand
-from common.errors import Invalid
-from nhi import actors, command_line, identities
+from common.errors import InvalidInput
+from nhi import actors
 from nhi.choices import Kind
+from nhi.identities import identities
+from nhi.management import lookups
 
 
 class Command(GatehouseCommand):
@@ -23,14 +25,20 @@ class Command(GatehouseCommand):
     def run(self, **options: Any) -> dict[str, Any]:
         kind, _, name = options["identity"].partition("/")
         if kind not in Kind.values:
-            raise Invalid.field("identity", f"Write KIND/NAME with KIND one of {', '.join(Kind.values)}.")
-        described = {field: options[field] for field in ("purpose", "team", "environment")}
-        made = identities.create(
+            raise InvalidInput.for_field("identity", f"Write KIND/NAME with KIND one of {', '.join(Kind.values)}.")
+        fields = {field: options[field] for field in ("purpose", "team", "environment")}
+        identity = identities.create(
             actor=actors.terminal(),
             kind=Kind(kind),
             name=name,
-            owner=command_line.person(options["owner"]),
+            owner=lookups.find_person(options["owner"]),
             activate=not options["inactive"],
-            **described,
+            **fields,
         )
-        return {"id": made.pk, "kind": made.kind, "name": made.name, "state": made.state, "capability": made.capability}
+        return {
+            "id": identity.pk,
+            "kind": identity.kind,
+            "name": identity.name,
+            "state": identity.state,
+            "capability": identity.capability,
+        }

@@ -1,4 +1,4 @@
-"""`manage.py create_person USERNAME`: someone who can sign in, with a password that is shown once."""
+"""`manage.py create_person USERNAME`: add a person who can sign in. The password is shown once."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -6,7 +6,9 @@ from typing import Any
 from django.conf import settings
 
 from common.commands import GatehouseCommand
-from nhi import actors, people, rights
+from nhi import actors
+from nhi.access import rights
+from nhi.people import people
 
 
 class Command(GatehouseCommand):
@@ -14,16 +16,16 @@ class Command(GatehouseCommand):
 
     def add_own_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("username")
-        parser.add_argument("--role", action="append", choices=sorted(rights.ROLES), default=[])
+        parser.add_argument("--role", action="append", choices=sorted(rights.CONSOLE_ROLES), default=[])
         parser.add_argument("--superuser", action="store_true")
 
     def run(self, **options: Any) -> dict[str, Any]:
-        made = people.create(
+        new_person = people.create(
             actor=actors.terminal(),
             username=options["username"],
             roles=options["role"],
             superuser=options["superuser"],
-            # Where everyone needs a second factor, nobody keeps a password that stood in a terminal.
+            # If second factors are required, a password that a terminal showed must be changed too.
             must_change_password=settings.REQUIRE_MFA,
         )
-        return {"id": made.user.pk, "username": made.user.username, "password": made.password}
+        return {"id": new_person.user.pk, "username": new_person.user.username, "password": new_person.password}

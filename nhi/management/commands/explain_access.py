@@ -1,11 +1,13 @@
-"""`manage.py explain_access KIND/NAME KIND/NAME`: why may or may not the first call the second."""
+"""`manage.py explain_access KIND/NAME KIND/NAME`: explain why the first may or may not call the second."""
 
 import sys
 from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import GatehouseCommand
-from nhi import actors, command_line, explain
+from nhi import actors
+from nhi.authorization import explain
+from nhi.management import lookups
 
 
 class Command(GatehouseCommand):
@@ -21,13 +23,13 @@ class Command(GatehouseCommand):
             sys.exit(1)
 
     def run(self, **options: Any) -> dict[str, Any]:
-        caller, target = command_line.identity(options["caller"]), command_line.identity(options["target"])
-        found = explain.explain(actor=actors.terminal(), caller_id=caller.pk, target_id=target.pk)
-        self.allowed = found.decision.allowed
+        caller, target = lookups.find_identity(options["caller"]), lookups.find_identity(options["target"])
+        explanation = explain.explain(actor=actors.terminal(), caller_id=caller.pk, target_id=target.pk)
+        self.allowed = explanation.decision.allowed
         return {
-            "decision": found.decision.verdict,
-            "reason": found.decision.reason,
-            "message": found.decision.message,
-            "checks": [f"{check.outcome}: {check.name}: {check.message}" for check in found.checks],
-            "would_pass": list(found.would_pass),
+            "decision": explanation.decision.verdict,
+            "reason": explanation.decision.reason,
+            "message": explanation.decision.message,
+            "checks": [f"{check.outcome}: {check.name}: {check.message}" for check in explanation.checks],
+            "would_pass": list(explanation.would_pass),
         }

@@ -1,10 +1,12 @@
-"""`manage.py issue_credential KIND/NAME`: a credential of an identity, shown once."""
+"""`manage.py issue_credential KIND/NAME`: issue a credential of an identity. The token is shown once."""
 
 from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import GatehouseCommand
-from nhi import actors, command_line, credentials
+from nhi import actors
+from nhi.credentials import credentials
+from nhi.management import lookups
 
 
 class Command(GatehouseCommand):
@@ -16,7 +18,7 @@ class Command(GatehouseCommand):
         parser.add_argument("--days", type=int, default=credentials.DEFAULT_DAYS)
 
     def run(self, **options: Any) -> dict[str, Any]:
-        identity = command_line.identity(options["identity"])
+        identity = lookups.find_identity(options["identity"])
         issue = credentials.replace if options["replace"] else credentials.issue
         issued = issue(actor=actors.terminal(), holder=identity, days=options["days"])
         credential = issued.credential

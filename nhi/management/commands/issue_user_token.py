@@ -1,10 +1,12 @@
-"""`manage.py issue_user_token USERNAME`: a personal token, shown once."""
+"""`manage.py issue_user_token USERNAME`: issue a personal token, which is shown once."""
 
 from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import GatehouseCommand
-from nhi import actors, command_line, credentials
+from nhi import actors
+from nhi.credentials import credentials
+from nhi.management import lookups
 
 
 class Command(GatehouseCommand):
@@ -18,6 +20,6 @@ class Command(GatehouseCommand):
         parser.add_argument("--days", type=int, default=credentials.DEFAULT_DAYS)
 
     def run(self, **options: Any) -> dict[str, Any]:
-        user = command_line.person(options["username"])
+        user = lookups.find_person(options["username"])
         issued = credentials.issue(actor=actors.terminal(), holder=user, days=options["days"], issues_credentials=True)
         return {"token": issued.token, "expires_at": issued.credential.expires_at}

@@ -1,13 +1,15 @@
-"""`manage.py move_identity KIND/NAME suspend`: the lifecycle from a terminal, the kill switch included."""
+"""`manage.py move_identity KIND/NAME suspend`: change the state of an identity; includes the kill switch."""
 
 from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import GatehouseCommand
-from common.errors import Invalid
-from nhi import actors, command_line, lifecycle
+from common.errors import InvalidInput
+from nhi import actors
 from nhi.choices import StopCause
-from nhi.lifecycle import Stopped
+from nhi.identities import lifecycle
+from nhi.identities.lifecycle import StopResult
+from nhi.management import lookups
 
 
 class Command(GatehouseCommand):
@@ -23,20 +25,20 @@ class Command(GatehouseCommand):
         )
 
     def run(self, **options: Any) -> dict[str, Any]:
-        identity = command_line.identity(options["identity"])
+        identity = lookups.find_identity(options["identity"])
         verb = getattr(lifecycle, options["verb"])
-        moved = verb(actor=actors.terminal(), identity=identity, reason=options["reason"], **_options_of_verb(options))
-        if isinstance(moved, Stopped):
-            done = {"id": moved.identity.pk, "state": moved.identity.state}
-            return {**done, "stopped": moved.stopped, "pending": moved.pending}
-        return {"id": moved.pk, "state": moved.state}
+        result = verb(actor=actors.terminal(), identity=identity, reason=options["reason"], **_options_of_verb(options))
+        if isinstance(result, StopResult):
+            summary = {"id": result.identity.pk, "state": result.identity.state}
+            return {**summary, "stopped": result.stopped, "pending": result.pending}
+        return {"id": result.pk, "state": result.state}
 
 
 def _options_of_verb(options: dict[str, Any]) -> dict[str, Any]:
-    """The options that only one verb has; with another verb they are refused."""
+    """Return the options that are specific to the verb. Refuse them with another verb."""
     verb, cause, revokes = options["verb"], options["cause"], options["revoke_credentials"]
     if cause and verb != "suspend":
-        raise Invalid.field("cause", "Only suspend takes a cause.")
+        raise InvalidInput.for_field("cause", "Only suspend takes a cause.")
     if revokes and verb != "activate":
-        raise Invalid.field("revoke_credentials", "Only activate takes --revoke-credentials.")
+        raise InvalidInput.for_field("revoke_credentials", "Only activate takes --revoke-credentials.")
     return {**({"cause": cause} if cause else {}), **({"revoke_credentials": True} if revokes else {})}

@@ -1,10 +1,12 @@
-"""`manage.py reset_second_factor USERNAME`: for who lost their phone, when nobody else can do it in the console."""
+"""`manage.py reset_second_factor USERNAME`: for a lost phone, when nobody can reset the factors in the console."""
 
 from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import GatehouseCommand
-from nhi import actors, command_line, people
+from nhi import actors
+from nhi.management import lookups
+from nhi.people import people
 
 
 class Command(GatehouseCommand):
@@ -15,6 +17,6 @@ class Command(GatehouseCommand):
         parser.add_argument("--reason", required=True)
 
     def run(self, **options: Any) -> dict[str, Any]:
-        user = command_line.person(options["username"])
+        user = lookups.find_person(options["username"])
         removed = people.reset_second_factor(actor=actors.terminal(), user=user, reason=options["reason"])
         return {"username": user.username, "factors": removed}

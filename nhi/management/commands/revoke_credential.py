@@ -1,11 +1,12 @@
-"""`manage.py revoke_credential PUBLIC_ID`: a found token ends now."""
+"""`manage.py revoke_credential PUBLIC_ID`: revoke a credential, for example after a leak."""
 
 from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import GatehouseCommand
-from common.errors import Invalid
-from nhi import actors, credentials
+from common.errors import InvalidInput
+from nhi import actors
+from nhi.credentials import credentials
 from nhi.models import Credential
 
 
@@ -17,8 +18,10 @@ class Command(GatehouseCommand):
         parser.add_argument("--reason", required=True)
 
     def run(self, **options: Any) -> dict[str, Any]:
-        found = Credential.objects.select_related("identity", "user").filter(public_id=options["public_id"]).first()
-        if found is None:
-            raise Invalid.field("public_id", f"There is no credential {options['public_id']!r}.")
-        revoked = credentials.revoke(actor=actors.terminal(), credential=found, reason=options["reason"])
+        credential = (
+            Credential.objects.select_related("identity", "user").filter(public_id=options["public_id"]).first()
+        )
+        if credential is None:
+            raise InvalidInput.for_field("public_id", f"There is no credential {options['public_id']!r}.")
+        revoked = credentials.revoke(actor=actors.terminal(), credential=credential, reason=options["reason"])
         return {"id": revoked.pk, "state": revoked.state, "revoked_at": revoked.revoked_at}

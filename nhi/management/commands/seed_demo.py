@@ -1,4 +1,4 @@
-"""`manage.py seed_demo`: people, identities and grants to look around with; a second run changes nothing."""
+"""`manage.py seed_demo`: add people, identities and grants for a demo. A second run changes nothing."""
 
 from typing import Any
 
@@ -14,5 +14,5 @@ class Command(BaseCommand):
         passwords = demo.seed()
         if passwords:
             self.stdout.write("Demo people, with passwords that are shown this once:")
-            for username, (what, password) in passwords.items():
-                self.stdout.write(f"  {username:<6} {password}   {what}")
+            for username, (description, password) in passwords.items():
+                self.stdout.write(f"  {username:<6} {password}   {description}")

@@ -1,10 +1,11 @@
-"""`manage.py unlock_sign_in USERNAME`: let a locked name be tried again at once."""
+"""`manage.py unlock_sign_in USERNAME`: clear the locks of a name."""
 
 from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import GatehouseCommand
-from nhi import actors, sign_in
+from nhi import actors
+from nhi.people import sign_in
 
 
 class Command(GatehouseCommand):

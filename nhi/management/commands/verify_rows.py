@@ -1,4 +1,4 @@
-"""`manage.py verify_rows [--since T]`: does every row of both logs still say what was written?"""
+"""`manage.py verify_rows [--since T]`: verify the MACs of all rows of both logs."""
 
 import re
 import sys
@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
 from common.commands import GatehouseCommand
-from nhi.record import verification
+from nhi.audit import verification
 
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 PROGRESS_INTERVAL = 5.0
@@ -47,14 +47,14 @@ class Command(GatehouseCommand):
         }
 
     def _print_progress(self, table: str, checked: int) -> None:
-        """On standard error, where it is in nobody's JSON."""
+        """Write progress to standard error, because standard output may be JSON."""
         if time.monotonic() >= self._next_progress:
             self._next_progress = time.monotonic() + PROGRESS_INTERVAL
             self.stderr.write(f"{table}: {checked} rows checked", self.style.NOTICE)
 
 
 def moment(text: str) -> datetime:
-    """A time, in UTC unless it says otherwise, or a duration before now."""
+    """Parse a time, in UTC unless it has an offset, or a duration before now."""
     try:
         if duration := re.fullmatch(r"([0-9]{1,9})([smhdw])", text):
             return timezone.now() - timedelta(**{UNITS[duration[2]]: int(duration[1])})

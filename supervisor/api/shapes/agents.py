@@ -7,7 +7,7 @@ from rest_framework import serializers
 
 from common.api.fields import Flag, Identifier, Mapping, Moment, Text, Texts, Whole, Word
 from common.api.shapes import Filters, Input, Shape
-from mcp.api.shapes.fields import Pairs, Seconds
+from common.api.value_fields import Pairs, Seconds
 from nhi.api.shapes import examples as story
 from supervisor import agents
 from supervisor.api.shapes import examples

@@ -7,7 +7,7 @@ from rest_framework import serializers
 
 from common.api.fields import Flag, Identifier, Mapping, Moment, Text, Whole, Word
 from common.api.shapes import Filters, Input, Shape
-from mcp.api.shapes.fields import Number, Said, Seconds
+from common.api.value_fields import Number, Said, Seconds
 from nhi.api.shapes import examples as story
 from supervisor import public_errors
 from supervisor.api import outcomes

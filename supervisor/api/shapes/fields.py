@@ -7,7 +7,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from common.api.fields import Word
-from mcp.api.shapes.fields import SecondsGiven
+from common.api.value_fields import SecondsGiven
 from supervisor import command_lines
 
 IN_QUERY = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?s?")

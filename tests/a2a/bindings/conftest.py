@@ -14,11 +14,11 @@ from a2a.choices import Role, TaskState
 from a2a.models import Task
 from a2a.news import board
 from a2a.operations.desk import desk
-from mcp.threads import in_thread
+from common.executors import run_in_thread
 from tests.a2a.conftest import Stage
 from tests.services.asgi import LONGEST, Answer, Door, Event
 
-__all__ = ["AT_ONCE", "SENT", "Agent", "heard", "in_loop", "in_thread", "says"]
+__all__ = ["AT_ONCE", "SENT", "Agent", "heard", "in_loop", "run_in_thread", "says"]
 T = TypeVar("T")
 SENT = {"message": {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "Summarise this."}]}}
 AT_ONCE = {**SENT, "configuration": {"returnImmediately": True}}

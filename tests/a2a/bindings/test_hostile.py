@@ -14,11 +14,11 @@ from a2a.models import SentOnce, Task
 from a2a.operations import asking, reading
 from a2a.operations.desk import _sound
 from a2a.wire.faults import Fault, Kind
-from nhi import credentials, tokens
 from nhi.actors import SYSTEM
-from nhi.chains import Chain, Link
+from nhi.credentials import credentials, tokens
+from nhi.decisions.delegation import ChainLink, DelegationChain
 from nhi.models import AuditEvent, Credential
-from tests.a2a.bindings.conftest import AT_ONCE, SENT, Agent, heard, in_loop, in_thread, says
+from tests.a2a.bindings.conftest import AT_ONCE, SENT, Agent, heard, in_loop, run_in_thread, says
 from tests.nhi import cast
 from tests.nhi.tokens import of_run
 from tests.supervisor.waiting import until
@@ -39,7 +39,7 @@ def test_a_refusal_under_a_key_is_on_record(agent: Agent) -> None:
     async def whole() -> None:
         for number, headers in enumerate(({}, {"idempotency_key": "k-1"}), 1):
             assert await agent.fault("SendMessage", wrong, **headers) == (403, -32012)
-            assert await in_thread(refusals) == number
+            assert await run_in_thread(refusals) == number
 
     in_loop(whole())
     reply = agent.stage.sends(key="k-2", task_type="bad")
@@ -60,7 +60,7 @@ def test_numbers_that_few_can_read_are_refused_and_told_where_they_were_kept(age
         body = {**AT_ONCE["message"], "parts": [{"data": {"n": HUGE}}]}
         assert await agent.fault("SendMessage", {"message": body}) == (200, -32700)
         task_id = (await agent.call("SendMessage", AT_ONCE))["task"]["id"]
-        await in_thread(lambda: Task.objects.filter(pk=task_id).update(metadata={"n": HUGE}))
+        await run_in_thread(lambda: Task.objects.filter(pk=task_id).update(metadata={"n": HUGE}))
         assert (await agent.call("GetTask", {"id": task_id}))["metadata"] == {"n": HUGE}
 
     in_loop(whole())
@@ -85,7 +85,7 @@ def test_odd_queries_are_answered_in_the_protocols_words(agent: Agent, query: st
 
 
 def test_much_is_read_from_those_alone_who_may_ask(agent: Agent) -> None:
-    made_up = tokens.make("agt").token
+    made_up = tokens.make_credential_token("agt").token
 
     async def whole() -> None:
         many = b'{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"x": [' + b"[]," * 250_000 + b"[]]}}"
@@ -123,14 +123,14 @@ def test_who_was_stopped_is_told_nothing_more(agent: Agent) -> None:
 
     async def whole() -> None:
         waiting = asyncio.create_task(agent.rpc("SendMessage", SENT))
-        task_id = await in_thread(_first)
+        task_id = await run_in_thread(_first)
         following = await agent.rpc("SubscribeToTask", {"id": task_id})
-        await in_thread(revoke)
+        await run_in_thread(revoke)
         await asyncio.sleep(1.1)  # the second for which the judgement before it holds
-        await in_thread(lambda: says(task_id, TaskState.WORKING, "something private"))
+        await run_in_thread(lambda: says(task_id, TaskState.WORKING, "something private"))
         *events, last = await heard(following)
         assert (last.name, "private" in str(events)) == ("error", False)
-        await in_thread(lambda: says(task_id, TaskState.COMPLETED))
+        await run_in_thread(lambda: says(task_id, TaskState.COMPLETED))
         assert (await waiting).status == 401
 
     def _first() -> str:
@@ -146,7 +146,7 @@ def test_a_stream_begins_and_ends_whatever_its_caller_says_to_have_seen(agent: A
         # Long before its caller is judged again: there is nothing to tell yet.
         async with asyncio.timeout(asking.JUDGED_EVERY / 2):
             following = await agent.rpc("SubscribeToTask", {"id": task_id}, last_event_id="99999999")
-        await in_thread(lambda: says(task_id, TaskState.CANCELED))
+        await run_in_thread(lambda: says(task_id, TaskState.CANCELED))
         assert [event.id for event in await heard(following)] == ["2"]
 
     in_loop(whole())
@@ -159,7 +159,7 @@ def test_a_run_that_acts_for_others_says_nothing_in_tasks_of_before(agent: Agent
     task_id = str(Task.objects.get().pk)
     run = of_run(
         identity=stage.planner, execution_id=Task.objects.get().pk, seconds=60, actor=SYSTEM,
-        chain=Chain((Link(lead.pk, lead.name),), behalf=1),
+        chain=DelegationChain((ChainLink(lead.pk, lead.name),), principal_count=1),
     )  # fmt: skip
     more = {"message": {**SENT["message"], "taskId": task_id}, "configuration": {"returnImmediately": True}}
 
@@ -179,8 +179,8 @@ def test_who_follows_too_much_has_sent_nothing_by_asking(agent: Agent, monkeypat
         following = await agent.rpc("SubscribeToTask", {"id": task_id})
         crowded = await agent.rpc("SendStreamingMessage", SENT)
         assert crowded.status == 429
-        assert await in_thread(Task.objects.count) == 1
-        await in_thread(lambda: says(task_id, TaskState.CANCELED))
+        assert await run_in_thread(Task.objects.count) == 1
+        await run_in_thread(lambda: says(task_id, TaskState.CANCELED))
         await heard(following)
         # Its place is free again.
         again = await agent.rpc("SendStreamingMessage", SENT)

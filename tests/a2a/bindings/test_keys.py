@@ -8,7 +8,7 @@ import pytest
 
 from a2a.choices import TaskState
 from a2a.models import SentOnce, Task
-from tests.a2a.bindings.conftest import AT_ONCE, Agent, heard, in_loop, in_thread, says
+from tests.a2a.bindings.conftest import AT_ONCE, Agent, heard, in_loop, run_in_thread, says
 from tests.a2a.bindings.ways import PROTO, SEND
 
 pytestmark = [pytest.mark.capability("A2A-11", "A2A-03"), pytest.mark.both_databases]
@@ -90,7 +90,7 @@ def test_a_stream_under_a_key_follows_the_task_of_that_key(agent: Agent) -> None
     async def whole() -> None:
         _, task = await new_rpc(agent, "k-1")
         again = await agent.rpc("SendStreamingMessage", said(AT_ONCE, "parts", "Hello"), idempotency_key="k-1")
-        await in_thread(lambda: says(task["id"], TaskState.COMPLETED))
+        await run_in_thread(lambda: says(task["id"], TaskState.COMPLETED))
         assert [one.id for one in await heard(again)] == ["1", "2"]
 
     in_loop(whole())

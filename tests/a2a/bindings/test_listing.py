@@ -7,7 +7,7 @@ import pytest
 from a2a import tallies
 from a2a.choices import TaskState
 from a2a.models import Tally
-from tests.a2a.bindings.conftest import AT_ONCE, Agent, in_loop, in_thread, says
+from tests.a2a.bindings.conftest import AT_ONCE, Agent, in_loop, run_in_thread, says
 
 pytestmark = [pytest.mark.capability("A2A-03"), pytest.mark.both_databases]
 
@@ -16,7 +16,7 @@ def test_the_number_is_exact_by_state_and_conversation_before_and_after_tasks_ar
     async def whole() -> None:
         sent = [(await agent.call("SendMessage", AT_ONCE))["task"] for _ in range(4)]
         for task in sent[:2]:
-            await in_thread(partial(says, task["id"], TaskState.REJECTED))
+            await run_in_thread(partial(says, task["id"], TaskState.REJECTED))
         await agent.call("CancelTask", {"id": sent[2]["id"]})
         # Of a person, and no task of this caller's.
         await agent.call("SendMessage", AT_ONCE, token=agent.stage.admin.token)
@@ -31,7 +31,7 @@ def test_the_number_is_exact_by_state_and_conversation_before_and_after_tasks_ar
             assert await number(contextId=sent[0]["contextId"]) == 1
             assert await number(statusTimestampAfter=sent[1]["status"]["timestamp"]) == 4
             assert (await agent.call("ListTasks", token=agent.stage.admin.token))["totalSize"] == 1
-            await in_thread(tallies.add_up)
-        assert await in_thread(lambda: sum(Tally.objects.values_list("tasks", flat=True))) == 3
+            await run_in_thread(tallies.add_up)
+        assert await run_in_thread(lambda: sum(Tally.objects.values_list("tasks", flat=True))) == 3
 
     in_loop(whole())

@@ -8,8 +8,8 @@ from django.urls import URLPattern
 
 from a2a.api.base import TasksView
 from a2a.api.urls import urlpatterns
-from nhi import credentials
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
 from tests.a2a.conftest import Stage
 from tests.api.callers import Caller
 from tests.api.test_oauth import GRANT, ask, client

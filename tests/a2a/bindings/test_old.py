@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from a2a.choices import TaskState
-from tests.a2a.bindings.conftest import AT_ONCE, Agent, in_loop, in_thread, says
+from tests.a2a.bindings.conftest import AT_ONCE, Agent, in_loop, run_in_thread, says
 from tests.a2a.bindings.ways import HELLO, PROTO, SEND
 from tests.a2a.callbacks.conftest import make_receiver, receiver  # noqa: F401 - fixtures
 from tests.a2a.callbacks.receiver import Receiver
@@ -64,7 +64,7 @@ def followed(begin: Callable[[], Awaitable[Answer]], task_id: Callable[[Any], st
         events = answer.events()
         told = [(await anext(events)).data]
         for state, text in ((TaskState.WORKING, ""), (TaskState.COMPLETED, "Done")):
-            await in_thread(partial(says, task_id(told[0]), state, text))
+            await run_in_thread(partial(says, task_id(told[0]), state, text))
         return told + [event.data async for event in events]
 
     return in_loop(whole())

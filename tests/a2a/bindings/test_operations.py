@@ -9,7 +9,7 @@ from a2a import parts, writer
 from a2a.changes import Made, Status
 from a2a.choices import TaskState
 from a2a.models import Task
-from tests.a2a.bindings.conftest import AT_ONCE, SENT, Agent, heard, in_loop, in_thread, says
+from tests.a2a.bindings.conftest import AT_ONCE, SENT, Agent, heard, in_loop, run_in_thread, says
 from tests.a2a.conftest import Stage
 
 pytestmark = [pytest.mark.capability("A2A-03", "A2A-05"), pytest.mark.both_databases]
@@ -68,7 +68,7 @@ def test_a_send_waits_for_the_end(agent: Agent) -> None:
     async def whole() -> None:
         waiting = asyncio.create_task(agent.call("SendMessage", SENT))
         task_id = await first_task()
-        await in_thread(lambda: done(task_id))
+        await run_in_thread(lambda: done(task_id))
         task = (await waiting)["task"]
         assert task["status"]["state"] == "TASK_STATE_COMPLETED"
         assert task["artifacts"][0]["parts"] == [{"text": "All agreed."}]
@@ -80,13 +80,13 @@ def test_who_is_asked_back_answers_and_the_task_goes_on(agent: Agent) -> None:
     async def whole() -> None:
         waiting = asyncio.create_task(agent.call("SendMessage", SENT))
         task_id = await first_task()
-        await in_thread(lambda: says(task_id, TaskState.INPUT_REQUIRED, "Which of the two?"))
+        await run_in_thread(lambda: says(task_id, TaskState.INPUT_REQUIRED, "Which of the two?"))
         task = (await waiting)["task"]
         assert task["status"]["message"]["parts"] == [{"text": "Which of the two?"}]
         more = {**SENT["message"], "taskId": task_id, "parts": [{"text": "The first."}]}
         going_on = asyncio.create_task(agent.call("SendMessage", {"message": more}))
         await until(lambda: Task.objects.get(pk=task_id).state == TaskState.WORKING)
-        await in_thread(lambda: says(task_id, TaskState.COMPLETED))
+        await run_in_thread(lambda: says(task_id, TaskState.COMPLETED))
         task = (await going_on)["task"]
         said = [one["parts"][0]["text"] for one in task["history"]]
         assert said == ["Summarise this.", "The first.", "Which of the two?"] or said[0] == "Summarise this."
@@ -106,7 +106,7 @@ def test_a_stream_tells_every_event_once_and_ends_with_the_task(agent: Agent) ->
         answer = await agent.rpc("SendStreamingMessage", SENT)
         assert answer.headers["content-type"] == "text/event-stream"
         task_id = await first_task()
-        await in_thread(lambda: done(task_id))
+        await run_in_thread(lambda: done(task_id))
         events = await heard(answer)
         told = [next(iter(one.data["result"])) for one in events]
         assert told == ["task", "statusUpdate", "artifactUpdate", "statusUpdate"]
@@ -122,10 +122,10 @@ def test_a_stream_is_taken_up_where_it_was_left(agent: Agent) -> None:
         first = await agent.rpc("SubscribeToTask", {"id": task_id})
         events = first.events()
         assert (await anext(events)).id == "1"
-        await in_thread(lambda: says(task_id, TaskState.WORKING))
+        await run_in_thread(lambda: says(task_id, TaskState.WORKING))
         assert (await anext(events)).id == "2"
         await first.leave()
-        await in_thread(lambda: done_from_working(task_id))
+        await run_in_thread(lambda: done_from_working(task_id))
         again = await agent.rpc("SubscribeToTask", {"id": task_id}, last_event_id="2")
         assert [one.id for one in await heard(again)] == ["3", "4"]
         assert await agent.fault("SubscribeToTask", {"id": task_id}, last_event_id="4") == (200, -32004)
@@ -138,11 +138,11 @@ def test_a_stream_of_a_send_ends_where_the_agent_asks_back(agent: Agent) -> None
     async def whole() -> None:
         answer = await agent.rest("POST", "message:stream", SENT)
         task_id = await first_task()
-        await in_thread(lambda: says(task_id, TaskState.INPUT_REQUIRED, "Which?"))
+        await run_in_thread(lambda: says(task_id, TaskState.INPUT_REQUIRED, "Which?"))
         assert [next(iter(one.data)) for one in await heard(answer)] == ["task", "statusUpdate"]
         # One that only follows stays until the end.
         following = await agent.rest("GET", f"tasks/{task_id}:subscribe")
-        await in_thread(lambda: says(task_id, TaskState.REJECTED))
+        await run_in_thread(lambda: says(task_id, TaskState.REJECTED))
         assert [one.id for one in await heard(following)] == ["2", "3"]
 
     in_loop(whole())
@@ -234,7 +234,7 @@ def test_other_methods_types_and_paths_are_refused(agent: Agent) -> None:
 
 async def until(fact: Any) -> Any:
     """The first thing that is true, asked of the database by a thread of its own."""
-    while not (found := await in_thread(fact)):
+    while not (found := await run_in_thread(fact)):
         await asyncio.sleep(0.01)
     return found
 
@@ -252,7 +252,7 @@ def test_a_message_may_be_the_answer(agent: Agent) -> None:
     async def whole() -> None:
         waiting = asyncio.create_task(agent.call("SendMessage", SENT))
         task_id = await first_task()
-        await in_thread(lambda: answered(agent.stage, task_id))
+        await run_in_thread(lambda: answered(agent.stage, task_id))
         told = await waiting
         assert [part["text"] for part in told["message"]["parts"]] == ["Thursday."]
         assert (told["message"]["role"], told["message"]["taskId"]) == ("ROLE_AGENT", task_id)
@@ -267,14 +267,14 @@ def test_an_answer_to_a_question_comes_to_the_worker(agent: Agent) -> None:
 
     async def whole() -> None:
         task_id = (await agent.call("SendMessage", AT_ONCE))["task"]["id"]
-        token = await in_thread(lambda: stage.claimed(task_id))
-        await in_thread(lambda: stage.tells(task_id, "ask", lease_token=token, message="Which?"))
+        token = await run_in_thread(lambda: stage.claimed(task_id))
+        await run_in_thread(lambda: stage.tells(task_id, "ask", lease_token=token, message="Which?"))
         more = {**SENT["message"], "taskId": task_id, "parts": [{"text": "The first."}]}
         await agent.call("SendMessage", {"message": more, "configuration": {"returnImmediately": True}})
-        claimed = await in_thread(lambda: stage.claims(task_id))
+        claimed = await run_in_thread(lambda: stage.claims(task_id))
         assert claimed.body["message"]["parts"] == [{"text": "The first."}]
         assert claimed.body["input"] == {"text": "Summarise this."}
-        done = await in_thread(
+        done = await run_in_thread(
             lambda: stage.tells(task_id, "complete", lease_token=claimed.body["lease_token"], result={})
         )
         assert done.status == 200

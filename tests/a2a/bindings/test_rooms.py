@@ -15,7 +15,7 @@ from a2a.news import Board, board
 from a2a.operations import rooms
 from a2a.operations.desk import desk
 from common.ids import uuid7
-from tests.a2a.bindings.conftest import Agent, in_loop, in_thread, says
+from tests.a2a.bindings.conftest import Agent, in_loop, run_in_thread, says
 from tests.services.asgi import LONGEST
 
 pytestmark = [pytest.mark.capability("A2A-05", "A2A-07"), pytest.mark.both_databases]
@@ -32,12 +32,12 @@ def _nothing_but_news(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_an_end_that_another_connection_writes_is_heard_of(agent: Agent) -> None:
     async def whole() -> None:
-        task = await in_thread(lambda: Task.objects.get(pk=agent.stage.sent()))
+        task = await run_in_thread(lambda: Task.objects.get(pk=agent.stage.sent()))
         waiting = asyncio.create_task(rooms.settled(task))
-        await in_thread(lambda: says(str(task.pk), TaskState.WORKING, "At it"))
-        await in_thread(agent.stage.sent)
+        await run_in_thread(lambda: says(str(task.pk), TaskState.WORKING, "At it"))
+        await run_in_thread(agent.stage.sent)
         assert not waiting.done()
-        await in_thread(lambda: says(str(task.pk), TaskState.COMPLETED))
+        await run_in_thread(lambda: says(str(task.pk), TaskState.COMPLETED))
         await waiting
 
     in_loop(whole())
@@ -45,11 +45,11 @@ def test_an_end_that_another_connection_writes_is_heard_of(agent: Agent) -> None
 
 def test_what_settled_before_one_waits_keeps_nobody(agent: Agent) -> None:
     async def whole() -> None:
-        task = await in_thread(lambda: Task.objects.get(pk=agent.stage.sent()))
-        await in_thread(lambda: says(str(task.pk), TaskState.FAILED))
+        task = await run_in_thread(lambda: Task.objects.get(pk=agent.stage.sent()))
+        await run_in_thread(lambda: says(str(task.pk), TaskState.FAILED))
         # As it was read before it failed, and as it is.
         await rooms.settled(task)
-        await rooms.settled(await in_thread(lambda: Task.objects.get(pk=task.pk)))
+        await rooms.settled(await run_in_thread(lambda: Task.objects.get(pk=task.pk)))
 
     in_loop(whole())
 
@@ -58,7 +58,7 @@ def test_who_takes_and_who_lists_hear_of_a_task(agent: Agent) -> None:
     async def whole() -> None:
         inbox = agent.stage.writer.pk
         waiting = [asyncio.create_task(rooms.offered(inbox, takes=takes)) for takes in (True, False, False)]
-        await in_thread(agent.stage.sent)
+        await run_in_thread(agent.stage.sent)
         await asyncio.gather(*waiting)
 
     in_loop(whole())

@@ -14,7 +14,7 @@ from a2a.models import Task, TaskEvent
 from a2a.operations import following
 from a2a.operations.answers import Began
 from a2a.operations.following import KEPT_BYTES, PAGE_BYTES, Item
-from tests.a2a.bindings.conftest import Agent, in_loop, in_thread
+from tests.a2a.bindings.conftest import Agent, in_loop, run_in_thread
 
 pytestmark = [pytest.mark.capability("A2A-05"), pytest.mark.both_databases]
 MANY, LARGE = 40, 256 * 1024
@@ -49,14 +49,14 @@ def followed(task: Task, after: int | None = 1) -> Any:
 
 def test_a_slow_reader_holds_few_bytes_and_misses_nothing(agent: Agent) -> None:
     async def whole() -> None:
-        task = await in_thread(lambda: Task.objects.get(pk=agent.stage.sent()))
+        task = await run_in_thread(lambda: Task.objects.get(pk=agent.stage.sent()))
         every = list(range(2, MANY + 3))
         async with followed(task) as quick, followed(task) as slow, followed(task) as slower:
             assert [await anext(one) for one in (quick, slow, slower)] == [None] * 3, "there is nothing to tell yet"
-            await in_thread(lambda: writer.apply_event(task.pk, Status(TaskState.WORKING)))
+            await run_in_thread(lambda: writer.apply_event(task.pk, Status(TaskState.WORKING)))
             told = {name: [(await anext(one)).seq] for name, one in (("quick", quick), ("slow", slow))}
             for number in range(MANY):
-                await in_thread(lambda number=number: makes(task.pk, number))
+                await run_in_thread(lambda number=number: makes(task.pk, number))
                 told["quick"].append((await anext(quick)).seq)
                 if number == MANY // 2:
                     # Half of it is behind now, and waits in nobody's memory.
@@ -73,13 +73,13 @@ def test_a_slow_reader_holds_few_bytes_and_misses_nothing(agent: Agent) -> None:
 
 def test_how_a_task_stood_is_not_kept_for_as_long_as_it_is_followed(agent: Agent) -> None:
     async def whole() -> None:
-        task = await in_thread(lambda: Task.objects.get(pk=agent.stage.sent()))
+        task = await run_in_thread(lambda: Task.objects.get(pk=agent.stage.sent()))
         answer = await agent.rpc("SubscribeToTask", {"id": str(task.pk)})
         events = answer.events()
         assert (await anext(events)).id == "1"
         # It is written, and whoever wrote it waits for more.
         for _ in range(20):
-            await in_thread(lambda: None)
+            await run_in_thread(lambda: None)
         assert not held_tasks()
         await answer.leave()
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from nhi import tokens
+from nhi.credentials import tokens
 from tests.a2a.bindings.conftest import Agent, in_loop
 from tests.api.callers import Caller
 
 pytestmark = [pytest.mark.capability("A2A-08")]
-CUT = tokens.make("agt").token[:-1]
-UNKNOWN = tokens.make("agt").token
+CUT = tokens.make_credential_token("agt").token[:-1]
+UNKNOWN = tokens.make_credential_token("agt").token
 SHOWN = [("", "no_credential"), ("nonsense", "malformed"), (CUT, "malformed"), (UNKNOWN, "credential_unknown")]
 
 

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from a2a.api.waiting import Waiting
-from common.asgi import bounded
-from common.handler import ThreadedHandler
-from tests.a2a.bindings.conftest import Agent, in_loop, in_thread
+from common.asgi.bodies import limit_body
+from common.asgi.django_handler import ThreadedHandler
+from tests.a2a.bindings.conftest import Agent, in_loop, run_in_thread
 from tests.services.asgi import Door
 
 pytestmark = [pytest.mark.capability("A2A-07"), pytest.mark.both_databases]
 
 
 def test_who_waits_is_answered_when_a_task_comes(agent: Agent) -> None:
-    stage, door = agent.stage, Door(bounded(Waiting(ThreadedHandler()), limit=1024))
+    stage, door = agent.stage, Door(limit_body(Waiting(ThreadedHandler()), limit=1024))
 
     async def ask(query: str, token: str = stage.worker.token) -> Any:
         answer = await door.ask("GET", "/api/nhi/a2a/inbox", token, query)
@@ -26,7 +26,7 @@ def test_who_waits_is_answered_when_a_task_comes(agent: Agent) -> None:
         waiting = asyncio.create_task(ask("wait=30"))
         assert (await ask("wait=0"))[1]["tasks"] == []
         assert not waiting.done()
-        task_id = await in_thread(stage.sent)
+        task_id = await run_in_thread(stage.sent)
         status, told = await waiting
         assert (status, [one["task_id"] for one in told["tasks"]]) == (200, [task_id])
         # With something in it there is nothing to wait for, and what is another's is no reason.
@@ -39,7 +39,7 @@ def test_who_waits_is_answered_when_a_task_comes(agent: Agent) -> None:
 
 
 def test_who_wants_the_next_waits_for_it_and_two_are_given_one_each(agent: Agent) -> None:
-    stage, door = agent.stage, Door(bounded(Waiting(ThreadedHandler()), limit=1024))
+    stage, door = agent.stage, Door(limit_body(Waiting(ThreadedHandler()), limit=1024))
 
     async def take(**asked: Any) -> Any:
         answer = await door.ask(
@@ -54,7 +54,7 @@ def test_who_wants_the_next_waits_for_it_and_two_are_given_one_each(agent: Agent
     async def whole() -> None:
         waiting = [asyncio.create_task(take(wait=30)) for _ in range(2)]
         assert (await take())[1]["tasks"] == []
-        sent = {await in_thread(stage.sent), await in_thread(stage.sent)}
+        sent = {await run_in_thread(stage.sent), await run_in_thread(stage.sent)}
         taken = [await one for one in waiting]
         assert [status for status, _ in taken] == [200, 200]
         assert {one["task_id"] for _, told in taken for one in told["tasks"]} == sent

@@ -13,8 +13,10 @@ from a2a.news import board
 from a2a.operations.desk import desk
 from a2a.operations.table import OPERATIONS
 from a2a.sending import Wish
-from nhi import actors, grants, lifecycle
+from nhi import actors
+from nhi.access import grants
 from nhi.actors import SYSTEM
+from nhi.identities import lifecycle
 from supervisor.access import Caller as Asker
 from tests.a2a.bindings import ways
 from tests.a2a.bindings.conftest import in_loop

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from a2a import deliveries, delivering, posting, retrying, tasks, turns, webhooks
+from a2a import celery_tasks, deliveries, delivering, posting, retrying, turns, webhooks
 from a2a.choices import Trouble
 from a2a.models import Delivery, DeliveryAttempt, WebhookSecret
 from a2a.posting import Outcome
 from a2a.turns import Turns
-from common import clock, crypto
+from common import crypto
+from common.db import clock
 from nhi import actors
 from nhi.actors import SYSTEM
 from tests.a2a.callbacks.conftest import ended, make_due, now_of
@@ -328,11 +329,11 @@ def test_a_secret_that_cannot_be_opened_holds_up_nobody_else(open_stage: Stage, 
 def test_a_worker_is_not_held_while_a_receiver_thinks(open_stage: Stage, receiver: Receiver) -> None:
     receiver.free.clear()
     delivery = ended(open_stage, receiver.url())
-    tasks.deliver()
+    celery_tasks.deliver()
     thread = delivering.office._thread
     assert thread is not None
     receiver.free.set()
     thread.join(20)
     assert now_of(delivery).state == "delivered"
-    tasks.deliver()
+    celery_tasks.deliver()
     assert delivering.office._thread is None

@@ -10,7 +10,7 @@ from a2a import callback_urls, outbox, writer
 from a2a.changes import Status
 from a2a.choices import TaskState
 from a2a.models import Delivery, Task, TaskEvent
-from common.egress import names
+from common.egress import resolver
 from tests.a2a.callbacks.conftest import ended
 from tests.a2a.conftest import Stage
 
@@ -20,7 +20,7 @@ URL = "https://hooks.example.com/done"
 
 @pytest.fixture(autouse=True)
 def _names_are_public(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(names, "_ask", lambda *_: ["93.184.216.34"])
+    monkeypatch.setattr(resolver, "_query_system_resolver", lambda *_: ["93.184.216.34"])
 
 
 def test_a_completed_task_has_one_delivery_with_the_contracts_body(stage: Stage) -> None:
@@ -114,7 +114,7 @@ def test_where_gatehouse_does_not_call_is_refused_at_once(stage: Stage, url: str
 def test_a_name_that_leads_inside_is_refused_without_naming_where(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(names, "_ask", lambda *_: ["93.184.216.34", "10.1.2.3"])
+    monkeypatch.setattr(resolver, "_query_system_resolver", lambda *_: ["93.184.216.34", "10.1.2.3"])
     refused = stage.sends(callback_url=URL)
     assert refused.fields == ["callback_url"]
     assert "10.1.2.3" not in str(refused.body)
@@ -126,5 +126,5 @@ def test_a_name_that_nobody_knows_now_is_judged_when_it_is_called(
     def unknown(*_: Any) -> list[str]:
         raise socket.gaierror
 
-    monkeypatch.setattr(names, "_ask", unknown)
+    monkeypatch.setattr(resolver, "_query_system_resolver", unknown)
     assert stage.sends(callback_url=URL).status == 201

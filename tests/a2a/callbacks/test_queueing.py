@@ -6,7 +6,7 @@ from django.db import transaction
 from a2a import calling_off, deliveries, delivering, outbox, pushing
 from a2a.choices import EventKind
 from a2a.models import Delivery, Task, TaskEvent
-from common import clock
+from common.db import clock
 from nhi import actors
 from nhi.actors import SYSTEM
 from tests.a2a.callbacks.receiver import Receiver

@@ -5,7 +5,7 @@ import pytest
 from a2a import delivering, webhooks
 from a2a.models import WebhookSecret
 from a2a.webhooks import OVERLAP, Owner
-from common import clock
+from common.db import clock
 from nhi import actors
 from tests.a2a.callbacks.conftest import ended, make_due
 from tests.a2a.callbacks.receiver import Receiver

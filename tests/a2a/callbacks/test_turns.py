@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from a2a import delivering, turns
 from a2a.models import Delivery
 from a2a.turns import MOST_OF_ONE_OWNER, MOST_TO_ONE_PLACE, WINDOW, Lane, Turns
-from common import clock
+from common.db import clock
 from common.ids import uuid7
 from tests.a2a.callbacks.conftest import ended, now_of
 from tests.a2a.callbacks.receiver import Receiver

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 from django.test import Client
 
-from common import canonical
+from common import canonical_json
 
 Card = dict[str, Any]
 
@@ -31,7 +31,7 @@ def keys() -> dict[str, Card]:
 
 def fitting(card: Card, known: dict[str, Card]) -> list[str]:
     """The ids of the keys whose signatures fit the card as it came."""
-    plain = canonical.encode({name: value for name, value in card.items() if name != "signatures"})
+    plain = canonical_json.encode({name: value for name, value in card.items() if name != "signatures"})
     return [
         header["kid"]
         for entry in card.get("signatures", [])

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from a2a.models import AgentCard, Skill
-from nhi import identities
 from nhi.actors import SYSTEM
+from nhi.identities import identities
 from nhi.models import AuditEvent
 from tests.a2a.conftest import Stage
 from tests.api.callers import Caller, calling

@@ -6,8 +6,10 @@ import pytest
 
 from a2a import card_changes, cards
 from common.errors import NotFound
-from nhi import actors, grants, identities
+from nhi import actors
+from nhi.access import grants
 from nhi.actors import SYSTEM
+from nhi.identities import identities
 from nhi.models import Identity, NhiPermission, User
 from supervisor.access import Caller
 from tests.a2a.cards.reading import fitting, keys, read

@@ -7,8 +7,9 @@ from django.test import Client
 from django.utils import timezone
 
 from a2a import card_changes, endpoint_changes
-from nhi import grants, identities, lifecycle
+from nhi.access import grants
 from nhi.actors import SYSTEM
+from nhi.identities import identities, lifecycle
 from nhi.models import Identity
 from tests.a2a.cards.reading import path_of, read
 from tests.a2a.conftest import Stage

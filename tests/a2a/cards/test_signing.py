@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from a2a import card_changes, endpoint_changes
-from common.keys import KeyRing
-from nhi import identities
+from common.installation_keys import KeyRing
 from nhi.actors import SYSTEM
+from nhi.identities import identities
 from nhi.models import Identity
 from tests.a2a.cards.reading import decoded, fitting, keys, read
 from tests.a2a.conftest import Stage

@@ -8,11 +8,13 @@ from django.test import Client
 from a2a import card_changes, endpoints
 from a2a.choices import Authentication
 from a2a.models import AgentCard, Skill
-from nhi import actors, identities, people
+from nhi import actors
 from nhi.actors import SYSTEM
-from nhi.admin import sentences
 from nhi.choices import Kind
+from nhi.console import event_sentences
+from nhi.identities import identities
 from nhi.models import AuditEvent, Identity, User
+from nhi.people import people
 from tests.console.axe import violations
 from tests.console.conftest import NARROW, SignedIn, Visit, hub, identity
 from tests.console.reading import main_of, queries, text
@@ -222,4 +224,4 @@ def test_the_record_says_what_of_a_card_was_changed_and_when_strangers_may_read_
     ):  # fmt: skip
         assert words in page, words
     changed = AuditEvent.objects.filter(event="card.changed").latest("at")
-    assert set(sentences.text(changed).partition(": ")[2].split(", ")) == {"version", "description"}
+    assert set(event_sentences.event_text(changed).partition(": ")[2].split(", ")) == {"version", "description"}

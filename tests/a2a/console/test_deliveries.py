@@ -13,9 +13,9 @@ from a2a.choices import Trouble
 from a2a.models import Delivery, Task, WebhookSecret
 from common.ids import uuid7
 from examples.callbacks import receiver
-from nhi import identities
 from nhi.actors import SYSTEM
 from nhi.choices import Kind
+from nhi.identities import identities
 from nhi.models import AuditEvent, Identity, User
 from tests.a2a.console import scene
 from tests.a2a.console.deliveries import LIST, SECRETS, TABS, VERBS, D, listed, page_of

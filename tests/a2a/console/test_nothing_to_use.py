@@ -2,8 +2,8 @@
 
 import pytest
 
-from nhi import lifecycle
 from nhi.actors import SYSTEM
+from nhi.identities import lifecycle
 from nhi.models import Identity, User
 from tests.a2a.console.tasks import TASKS
 from tests.console.conftest import SignedIn, identity

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from a2a.choices import TaskState
 from a2a.models import Task
+from nhi.access.grants import give_nhi
 from nhi.actors import SYSTEM
-from nhi.grants import give_nhi
 from nhi.models import NhiPermission
 from tests.a2a import rows
 from tests.console.conftest import hub, identity

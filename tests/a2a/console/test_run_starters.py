@@ -5,7 +5,7 @@ from django.db import transaction
 from django.test import Client
 
 from a2a import dispatching
-from common import clock
+from common.db import clock
 from nhi.actors import SYSTEM
 from nhi.models import Identity
 from supervisor import schedules

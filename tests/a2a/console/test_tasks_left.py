@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 
 from a2a import cancelling
+from nhi.access.grants import give_nhi
 from nhi.actors import SYSTEM
-from nhi.grants import give_nhi
 from nhi.models import Identity, NhiPermission
 from tests.a2a import rows
 from tests.console.conftest import identity

@@ -5,8 +5,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from nhi.access.grants import give_nhi
 from nhi.actors import SYSTEM
-from nhi.grants import give_nhi
 from nhi.models import NhiPermission
 from tests.a2a import rows
 from tests.console.conftest import identity

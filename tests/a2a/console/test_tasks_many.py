@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from a2a.admin import charts_data, tasks_filters
 from a2a.models import Delivery, Task
-from mcp.admin.charts_data import RANGES
+from common.console.charts import CHART_RANGES
 from nhi.models import AuditEvent, Identity
 from tests.a2a import rows
 from tests.a2a.console import scene
@@ -168,7 +168,7 @@ def test_charts_ask_as_much_of_many_as_of_few(planner: Identity, mara: Client) -
         for state, ended in ((S.WORKING, None), (S.COMPLETED, now))
     )  # fmt: skip
     assert queries(mara, CHARTS) <= few <= 15
-    bars = charts_data.flow(Task.objects.all(), RANGES["24h"])
+    bars = charts_data.flow(Task.objects.all(), CHART_RANGES["24h"])
     assert [sum(bar.of(what) for bar in bars) for what in ("sent", "completed", "open")] == [1001, 500, 500]
     assert Delivery.objects.get().pk == told.pk
 

@@ -11,9 +11,9 @@ from django.utils import timezone
 from a2a import sending
 from a2a.given import ForRun, for_run
 from a2a.models import Task
-from nhi import identities, lifecycle
 from nhi.actors import SYSTEM
 from nhi.choices import Kind
+from nhi.identities import identities, lifecycle
 from nhi.models import AuditEvent, Identity, User
 from tests.a2a.console.tasks import TASKS
 from tests.console.conftest import SignedIn, hub

@@ -6,9 +6,10 @@ from django.utils.html import strip_tags
 from a2a import webhooks
 from a2a.models import Delivery, WebhookSecret
 from common.ids import uuid7
-from nhi import actors, identities
+from nhi import actors
 from nhi.actors import SYSTEM
 from nhi.choices import Kind
+from nhi.identities import identities
 from nhi.models import AuditEvent, Identity, User
 from tests.a2a.console import scene
 from tests.a2a.console.deliveries import SECRETS

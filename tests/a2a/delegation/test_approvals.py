@@ -7,8 +7,8 @@ import pytest
 from a2a import parts, sending, sweeping, waiting
 from a2a.choices import Role, TaskState
 from a2a.models import AwaitedCall, Task
-from common import clock
-from mcp import approvals
+from common.db import clock
+from mcp.approvals import decisions
 from mcp.models import CallApproval
 from nhi import actors
 from nhi.models import InvocationLog
@@ -47,7 +47,7 @@ def said(of: Line) -> str:
     return str(message["parts"][0]["text"])
 
 
-def decide(approval: CallApproval, verb: Any = approvals.approve) -> None:
+def decide(approval: CallApproval, verb: Any = decisions.approve) -> None:
     verb(actor=cast.acting("tom", "approver"), approval=approval, reason="Looked at it")
 
 
@@ -78,7 +78,7 @@ def test_its_caller_is_not_asked_for_what_an_approver_decides(asked: Line) -> No
 
 def test_a_no_lets_it_go_on_too(asked: Line) -> None:
     asked.calls("rest")
-    decide(CallApproval.objects.get(), approvals.refuse)
+    decide(CallApproval.objects.get(), decisions.refuse)
     assert (task(asked).state, said(asked)) == (TaskState.WORKING, "A person refused the call of peer__echo.")
 
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from nhi import grants, lifecycle, roles
+from nhi.access import grants, roles
 from nhi.actors import SYSTEM
+from nhi.identities import lifecycle
 from tests.a2a.delegation.town import WAYS, Line, line
 from tests.mcp.peer import Peer
 from tests.mcp.scene import Scene, scene

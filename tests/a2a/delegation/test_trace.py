@@ -11,8 +11,9 @@ from django.test.utils import CaptureQueriesContext
 from a2a import dispatching, tracing
 from a2a.models import Task
 from a2a.tracing import Step
-from nhi import actors, credentials
+from nhi import actors
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
 from nhi.models import InvocationLog
 from supervisor import submitting
 from supervisor.access import Caller as Asking

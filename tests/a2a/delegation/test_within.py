@@ -10,9 +10,10 @@ from django.test.utils import CaptureQueriesContext
 from a2a import access, cancelling, sending
 from common.errors import NotAllowed, NotFound
 from common.ids import uuid7
-from mcp.clerk import database, reserving
-from mcp.clerk.words import Circumstances, Wish
-from nhi import actors, tokens
+from mcp.gateway.batch import batch_transaction, database
+from mcp.gateway.types import CallerContext, CallRequest
+from nhi import actors
+from nhi.credentials import tokens
 from nhi.models import InvocationLog
 from supervisor import submitting
 from supervisor.access import Caller
@@ -190,13 +191,13 @@ class TestCost:
         found = self.queries(wishes)
         assert found - before == (most if not database.is_postgresql() else min(most, 1))
 
-    def queries(self, wishes: list[Wish]) -> int:
+    def queries(self, wishes: list[CallRequest]) -> int:
         with CaptureQueriesContext(connection) as seen:
-            answers = reserving.reserve(wishes)
+            answers = batch_transaction.reserve_calls(wishes)
         assert not any(hasattr(answer, "reason") for answer in answers.values())
         return len(seen)
 
-    def wish(self, made: Scene, asked: Line, way: str) -> Wish:
+    def wish(self, made: Scene, asked: Line, way: str) -> CallRequest:
         token = asked.token(asked.last)
         if way == "run of nobody":
             token = self.tokens.setdefault(way, run_token(asked.last, None))
@@ -205,9 +206,9 @@ class TestCost:
         named = {"word": "TICKET-7", "call": str(asked.tasks[0].pk), "delegate": str(asked.tasks[0].pk)}.get(way, "")
         shown = tokens.parse(token)
         assert shown is not None
-        return Wish(
-            call_id=uuid7(), shown=shown, audience="", server="peer", tool="echo", arguments={}, args_hash="0" * 64,
-            request_id=uuid7(), source="127.0.0.1", circumstances=Circumstances(task_id=named),
+        return CallRequest(
+            call_id=uuid7(), token=shown, audience="", server="peer", tool="echo", arguments={}, args_hash="0" * 64,
+            request_id=uuid7(), source="127.0.0.1", context=CallerContext(task_id=named),
         )  # fmt: skip
 
     @pytest.fixture(autouse=True)

@@ -8,9 +8,10 @@ from typing import Any
 from a2a import sending
 from a2a.models import Task
 from a2a.sending import Wish
-from mcp import gateway
-from nhi import actors, credentials, tokens
+from mcp.gateway import pipeline
+from nhi import actors
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials, tokens
 from nhi.models import Identity, InvocationLog
 from supervisor import chains, submitting
 from supervisor.access import Caller
@@ -115,7 +116,7 @@ def over_rest(token: str, arguments: dict[str, Any], context: dict[str, str]) ->
 def over_mcp(token: str, arguments: dict[str, Any], context: dict[str, str]) -> str:
     meta = {**asking.META, "gatehouse/context": context}
     of = asking.message(meta=meta, name="peer__echo", arguments=arguments)
-    client = door.Client(gateway)  # type: ignore[arg-type]  # the real one
+    client = door.Client(pipeline)  # type: ignore[arg-type]  # the real one
     answer = run(client.post(of, authorization=f"Bearer {token}")).answer
     if "error" in answer:
         return "not_found"

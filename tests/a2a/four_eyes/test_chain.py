@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from mcp.models import CallApproval
-from nhi import credentials
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
 from nhi.models import AuditEvent, Identity
 from tests.a2a.four_eyes.office import Office, claimed_token
 from tests.api.callers import Caller

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 
-from mcp import gateway
+from mcp.gateway import pipeline
 from mcp.models import CallApproval
-from nhi import people
 from nhi.actors import SYSTEM
 from nhi.models import User
+from nhi.people import people
 from tests.a2a.four_eyes.office import TOOL, Office, claimed_token
 from tests.api.callers import Caller, calling
 from tests.front import asking, door
@@ -37,7 +37,7 @@ def alone(office: Office) -> Office:
 
 def over_mcp(token: str) -> Any:
     message: Any = asking.message(name=TOOL, arguments={"name": "all"})
-    client = door.Client(gateway)  # type: ignore[arg-type]  # the real one
+    client = door.Client(pipeline)  # type: ignore[arg-type]  # the real one
     return run(client.post(message, authorization=f"Bearer {token}")).answer["result"]
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from nhi import credentials
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
 from nhi.models import Identity
 from tests.a2a.four_eyes.office import Office, claimed_token
 from tests.api.callers import Caller

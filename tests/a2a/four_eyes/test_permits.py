@@ -3,9 +3,9 @@
 import pytest
 
 from mcp.models import CallApproval
-from nhi import people
 from nhi.actors import SYSTEM
 from nhi.models import AuditEvent, InvocationLog
+from nhi.people import people
 from tests.a2a.four_eyes.office import Office, claimed_token
 from tests.api.callers import calling
 from tests.nhi import cast

@@ -7,10 +7,10 @@ import pytest
 from django.test import override_settings
 
 from a2a.models import Task
-from common import clock
+from common.db import clock
 from mcp.models import CallApproval, CallApprovalOrigin
-from nhi import credentials
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
 from nhi.models import AuditEvent
 from supervisor.models import Execution, Schedule, SessionMessage
 from supervisor.schedules import firing

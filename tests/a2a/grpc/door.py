@@ -22,9 +22,9 @@ from a2a.wire import protobuf
 from a2a.wire.protobuf import Rpc
 from a2a.wire.v03 import protobuf as old
 from a2a.wire.v1 import protobuf as new
-from nhi import tokens
+from nhi.credentials import tokens
 
-TOKEN = tokens.make("agt").token
+TOKEN = tokens.make_credential_token("agt").token
 WRITER = (("authorization", f"Bearer {TOKEN}"), ("x-gatehouse-agent", "writer"))
 NEW = {rpc.operation: rpc for rpc in new.RPCS}
 OLD = {rpc.operation: rpc for rpc in old.RPCS}

@@ -32,7 +32,7 @@ def run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
         try:
             return await main()
         finally:
-            await egress.close()
+            await egress.close_session()
 
     return asyncio.run(whole())
 

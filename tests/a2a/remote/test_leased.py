@@ -13,7 +13,7 @@ from a2a import carrying as worker
 from a2a import covering, showing, writer
 from a2a.choices import TaskState
 from a2a.models import Endpoint, Runtime, Task
-from common import clock
+from common.db import clock
 from tests.a2a.conftest import Stage
 from tests.a2a.remote.conftest import Carrying, now_of, told
 from tests.a2a.remote.far_side import TASK_ID, Answer, FarSide, artifact, made, result, stream, task, update

@@ -175,6 +175,6 @@ def test_a_loop_that_does_not_come_to_it_is_an_answer_too(
             work.close()
             raise TimeoutError
 
-    monkeypatch.setattr(testing, "loop", Stuck())
+    monkeypatch.setattr(testing, "background_loop", Stuck())
     found = tested.finds(far.url)
     assert (found["outcome"], steps(found)) == ("timeout", [("card", False)])

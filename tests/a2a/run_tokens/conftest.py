@@ -127,7 +127,7 @@ def theirs(stage: Stage, checker: Identity, offered: Task, other_task: Task) -> 
     assert secret.status == 201, secret.body
     told = rows.sent(checker, source_agent_id=stage.writer.pk, callback_url="https://hooks.example.com/done")
     rows.moved(told, rows.TaskState.REJECTED)
-    own = Credential.objects.standing().filter(identity=stage.writer).latest("created_at")
+    own = Credential.objects.long_lived().filter(identity=stage.writer).latest("created_at")
     return Theirs(
         offered=offered,
         other_task=other_task,

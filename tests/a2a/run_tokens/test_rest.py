@@ -13,12 +13,12 @@ from django.urls import URLPattern
 
 from a2a.api.urls import bare, urlpatterns
 from a2a.models import Task
-from common import clock
+from common.db import clock
 from mcp.api import urls as of_gateway
 from mcp.models import Call
-from nhi import run_tokens
 from nhi.api import urls as of_identities
-from nhi.record import invocations
+from nhi.audit import invocations
+from nhi.credentials import run_tokens
 from supervisor.api import urls as of_supervisor
 from tests.a2a.run_tokens.conftest import Scene
 from tests.api.callers import ABSENT, Caller

@@ -13,8 +13,9 @@ from django.test import Client
 from a2a import cancelling, dispatching, endpoint_changes, following, parts, sending, sweeping
 from a2a.choices import Role, TaskState
 from a2a.models import Task
-from nhi import actors, credentials
+from nhi import actors
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
 from supervisor import submitting
 from supervisor.access import Caller
 from supervisor.models import Agent, Execution

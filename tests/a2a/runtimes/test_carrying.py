@@ -16,7 +16,7 @@ from a2a.carriers import Carrier, Check
 from a2a.changes import Made, Status
 from a2a.choices import Role, RuntimeKind, TaskState
 from a2a.models import Runtime, Task
-from mcp.threads import in_thread
+from common.executors import run_in_thread
 from nhi import actors
 from nhi.actors import SYSTEM
 from supervisor.access import Caller
@@ -39,15 +39,15 @@ class Far:
         self.carried.append(task_id)
         if self.fails:
             raise RuntimeError("far away")
-        await in_thread(lambda: writer.apply_event(task_id, Status(TaskState.WORKING)))
+        await run_in_thread(lambda: writer.apply_event(task_id, Status(TaskState.WORKING)))
         if self.breaks_after_news:
             raise RuntimeError("far away")
         if self.hangs:
             # As somebody else does it, from another process, while the server still works.
-            await in_thread(lambda: cancelling.cancel(actor=SYSTEM, task=Task(pk=task_id)))
+            await run_in_thread(lambda: cancelling.cancel(actor=SYSTEM, task=Task(pk=task_id)))
             await asyncio.Event().wait()
         done = Made(parts.artifact([parts.text("done")])), Status(TaskState.COMPLETED)
-        await in_thread(lambda: writer.apply_event(task_id, *done))
+        await run_in_thread(lambda: writer.apply_event(task_id, *done))
 
     async def forward_cancel(self, task: Task) -> None:
         self.cancelled.append(task.pk)
@@ -143,7 +143,7 @@ def test_a_slow_server_is_told_once(open_stage: Stage, far: Far, monkeypatch: py
         return claim(most, mark)
 
     async def slowly(task: Task) -> None:
-        await in_thread(lambda: Task.objects.filter(pk=task.pk).update(carried_until=cast.past(seconds=1)))
+        await run_in_thread(lambda: Task.objects.filter(pk=task.pk).update(carried_until=cast.past(seconds=1)))
         before = len(looks)
         while len(looks) < before + 2 and len(far.cancelled) == 1:
             await asyncio.sleep(0.01)

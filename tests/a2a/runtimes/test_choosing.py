@@ -13,7 +13,7 @@ from a2a import carrier_leases, carriers, runtimes
 from a2a.carriers import Carrier
 from a2a.choices import RuntimeKind
 from a2a.models import Runtime, Task
-from common.errors import Invalid, NotAllowed
+from common.errors import InvalidInput, NotAllowed
 from nhi.actors import SYSTEM
 from supervisor import agents
 from supervisor.models import Agent
@@ -204,13 +204,13 @@ def test_a_remote_server_that_is_not_spoken_to_is_refused(stage: Stage, more: di
 def test_a_name_that_leads_inside_is_refused(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     carrier = Carrier(*[replace] * 2)  # type: ignore[arg-type]  # nothing is carried here
     monkeypatch.setattr(carriers, "_carriers", {RuntimeKind.REMOTE: carrier})
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         runtimes.choose(actor=SYSTEM, identity=stage.writer, kind="remote", url="https://localhost/")
     assert [problem.field for problem in refused.value.fields] == ["url"]
 
 
 def test_a_choice_that_is_none_is_told_which_there_are(stage: Stage) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         runtimes.choose(
             actor=SYSTEM, identity=stage.writer, kind="remote", url=SERVER, wire_version="2.0", binding="SOAP"
         )
@@ -222,7 +222,7 @@ def test_a_choice_that_is_none_is_told_which_there_are(stage: Stage) -> None:
 
 def test_a_header_that_grpc_cannot_carry_is_refused_for_it(stage: Stage) -> None:
     remote = {"kind": "remote", "url": SERVER, "wire_version": "1.0", "header": "X!Key"}
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         runtimes.choose(actor=SYSTEM, identity=stage.writer, binding="GRPC", **remote)
     assert [problem.field for problem in refused.value.fields] == ["header"]
     runtimes.choose(actor=SYSTEM, identity=stage.writer, binding="JSONRPC", **remote)

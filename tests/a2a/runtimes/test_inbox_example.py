@@ -11,8 +11,9 @@ from django.conf import settings
 from a2a import cancelling, sending
 from a2a.models import Task
 from a2a.sending import Wish
-from nhi import actors, credentials
+from nhi import actors
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
 from supervisor.access import Caller
 from tests.a2a import rows
 from tests.a2a.conftest import Stage

@@ -12,8 +12,8 @@ import pytest
 from a2a import endpoint_changes, relaying, writer
 from a2a.admin import tasks_timeline
 from a2a.choices import TaskState
-from nhi import credentials
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
 from supervisor import reaping
 from supervisor.models import Agent, Execution, OutputChunk
 from supervisor.runner import run as runs

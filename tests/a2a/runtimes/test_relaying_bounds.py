@@ -69,7 +69,7 @@ def test_a_database_that_is_away_for_one_run_lets_no_other_be_forgotten(monkeypa
 
     monkeypatch.setattr(relaying, "relay", relay)
     monkeypatch.setattr(relaying, "PAUSE", 0.0)
-    monkeypatch.setattr(relaying.office, "poke", lambda: None)
+    monkeypatch.setattr(relaying.office, "wake", lambda: None)
     noted = [Execution(pk=UUID(int=number)) for number in range(3)]
     for run in noted:
         desk.note(run)

@@ -11,8 +11,8 @@ from django.db import connection
 from a2a import cancelling
 from a2a.models import Task
 from a2a.writer import TaskEnded
-from nhi import credentials
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
 from supervisor import reaping
 from supervisor.models import Agent, Execution
 from tests.a2a.conftest import Stage

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mcp.clerk.desk import desk
+from mcp.gateway.batch.worker import batch_worker
 from mcp.models import Tool
 from nhi.models import InvocationLog
 from tests.api.callers import Reply
@@ -27,7 +27,7 @@ def peer(settings: Any) -> Iterator[Peer]:
 def clerk() -> Iterator[None]:
     """Its thread has a connection of its own, which must not outlive the test's database."""
     yield
-    desk.stop()
+    batch_worker.stop()
 
 
 def added(stage: Stage, peer: Peer, **given: Any) -> Body:

@@ -9,9 +9,10 @@ from asgiref.sync import async_to_sync
 from django.core.asgi import get_asgi_application
 
 from common import egress
-from common.asgi import Application, bounded
-from mcp import asgi, upstream
-from mcp.asgi import rest
+from common.asgi.bodies import AsgiApplication, limit_body
+from common.asgi.headers import security_headers
+from mcp.client import transports
+from mcp.server import rest_handler
 
 Pairs = list[tuple[bytes, bytes]]
 MEBIBYTE = 1024 * 1024
@@ -61,12 +62,15 @@ class Said:
 class Doors:
     """The way past Django, with whether it was taken, and the way through it."""
 
-    django: Application = field(default_factory=lambda: bounded(get_asgi_application(), limit=MEBIBYTE))
+    django: AsgiApplication = field(default_factory=lambda: limit_body(get_asgi_application(), limit=MEBIBYTE))
     handed_over: bool = False
 
     def past(self, asked: Asked) -> Said:
         self.handed_over = False
-        return _send(rest.application(self._handed, asgi.headers(), lambda _scope, send: send), asked)
+        return _send(
+            rest_handler.make_application(self._handed, security_headers(), lambda _scope, send: send),
+            asked,
+        )
 
     def through(self, asked: Asked) -> Said:
         return _send(self.django, asked)
@@ -77,7 +81,7 @@ class Doors:
 
 
 @async_to_sync
-async def _send(application: Application, asked: Asked) -> Said:
+async def _send(application: AsgiApplication, asked: Asked) -> Said:
     sent: list[dict[str, Any]] = []
     left = [{"type": "http.request", "body": asked.body, "more_body": False}]
 
@@ -93,7 +97,7 @@ async def _send(application: Application, asked: Asked) -> Said:
         async with asyncio.timeout(20):
             await application(asked.scope, receive, send)
     finally:
-        await upstream.close_all()
-        await egress.close()
+        await transports.close_all()
+        await egress.close_session()
     body = b"".join(told.get("body", b"") for told in sent[1:])
     return Said(sent[0]["status"], json.loads(body) if body else {})

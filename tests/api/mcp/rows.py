@@ -5,16 +5,18 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from common import clock, crypto
+from common import crypto
+from common.db import clock
 from common.ids import uuid7
-from mcp import breakers, budgets, catalogue, definitions
 from mcp.choices import Connection
-from mcp.clerk import permits
+from mcp.gateway.batch import call_approvals
+from mcp.limits import breakers, budgets
 from mcp.models import Breaker, Budget, CallApproval, HealthReport, Server, Tool
+from mcp.tools import catalogue, definitions
 from nhi.actors import SYSTEM
+from nhi.audit import invocations
 from nhi.choices import CallStatus
 from nhi.models import Identity, InvocationLog, User
-from nhi.record import invocations
 
 
 @dataclass
@@ -34,7 +36,7 @@ def keep(owner: User, agent: Identity, name: str = "kept") -> Kept:
         name=name, owner=owner, transport="http", base_url="http://127.0.0.1:1/mcp", status=Connection.READY
     )
     listed = {"name": "echo", "description": "Echoes", "inputSchema": {"type": "object"}}
-    catalogue.take_down(actor=SYSTEM, server=server, listed=[listed])
+    catalogue.record_listing(actor=SYSTEM, server=server, listed_tools=[listed])
     tool = Tool.objects.select_related("current", "server", "identity").get(server=server)
     assert tool.current
     definitions.approve(actor=SYSTEM, tool=tool, definition_hash=tool.current.hash, reason="For the test")
@@ -42,7 +44,7 @@ def keep(owner: User, agent: Identity, name: str = "kept") -> Kept:
     return Kept(
         server=server,
         tool=tool,
-        breaker=breakers.of_server(server),
+        breaker=breakers.ensure_for_server(server),
         budget=budgets.create(actor=SYSTEM, scope="server", target_id=server.pk, daily_quota=5),
         report=report,
         approval=waiting(agent, tool),
@@ -68,6 +70,6 @@ def waiting(agent: Identity, tool: Tool, **changed: Any) -> CallApproval:
         agent_id=agent.pk, agent_name=agent.name, tool_id=tool.pk, tool_name=str(tool), args_hash=str(uuid7()),
         owner_id=agent.owner_id, expires_at=clock.database_now() + timedelta(minutes=15), **changed,
     )  # fmt: skip
-    approval.sealed_arguments = crypto.seal(json.dumps(arguments), place=permits.place(approval))
+    approval.sealed_arguments = crypto.seal(json.dumps(arguments), place=call_approvals.sealing_place(approval))
     approval.save()
     return approval

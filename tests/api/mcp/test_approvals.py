@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from common import clock
+from common.db import clock
 from mcp.models import CallApproval
 from tests.api.callers import ABSENT
 from tests.api.conftest import Stage

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from mcp.models import Server
-from nhi import credentials, lifecycle
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
+from nhi.identities import lifecycle
 from nhi.models import InvocationLog
 from tests.api.conftest import Stage
 from tests.api.mcp.doors import BODY, HOST, JSON, MEBIBYTE, Asked, Doors

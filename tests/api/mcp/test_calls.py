@@ -8,8 +8,9 @@ import pytest
 from django.test import Client
 
 from mcp.models import Call
-from nhi import credentials, lifecycle
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
+from nhi.identities import lifecycle
 from nhi.models import AuditEvent, Identity, InvocationLog
 from tests.api.callers import Caller, Reply
 from tests.api.conftest import Stage

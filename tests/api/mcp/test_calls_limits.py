@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection
 
-from mcp.clerk.desk import desk
-from mcp.clerk.fair_queue import Limits
+from mcp.gateway.batch.fair_queue import QueueLimits
+from mcp.gateway.batch.worker import batch_worker
 from mcp.models import Breaker, Call
 from tests.api.callers import Caller, Reply
 from tests.api.conftest import Stage
@@ -54,14 +54,22 @@ def test_concurrency_refuses_and_never_queues(held: Stage, peer: Peer) -> None:
 
 
 def test_a_full_queue_is_said_so(held: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk._items, "_limits", Limits(total=0, share=1000, batch=200, turn=4, contended=1))
+    monkeypatch.setattr(
+        batch_worker._items,
+        "_limits",
+        QueueLimits(total=0, per_caller=1000, batch=200, per_caller_in_batch=4, contention_seconds=1),
+    )
     full = call(held.agent)
     assert full.is_refused(503, "ExecutionFailed", "queue_full")
     assert int(full.headers["Retry-After"]) >= 1
 
 
 def test_a_caller_whose_share_is_used_up_is_told_so(held: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk._items, "_limits", Limits(total=4000, share=0, batch=200, turn=4, contended=1))
+    monkeypatch.setattr(
+        batch_worker._items,
+        "_limits",
+        QueueLimits(total=4000, per_caller=0, batch=200, per_caller_in_batch=4, contention_seconds=1),
+    )
     shed = call(held.agent)
     assert shed.is_refused(503, "ExecutionFailed", "overloaded")
     assert int(shed.headers["Retry-After"]) >= 1

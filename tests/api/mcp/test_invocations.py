@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from common import clock
+from common.db import clock
 from common.ids import uuid7
-from mcp import approvals
+from mcp.approvals import decisions
 from mcp.models import Call, CallApproval
 from nhi.actors import SYSTEM
+from nhi.audit import refusal_limits
 from nhi.choices import CallStatus
 from nhi.models import InvocationLog, RefusalCount
-from nhi.record import refusal_counts
 from tests.api.callers import ABSENT
 from tests.api.conftest import Stage
 from tests.api.mcp import rows
@@ -124,14 +124,14 @@ def test_a_call_that_waits_is_followed_through_its_approval(stage: Stage) -> Non
         return str(stage.agent.get(f"mcp/calls/{row.pk}").body["status"])
 
     assert status() == "pending"
-    approvals.approve(actor=SYSTEM, approval=kept.approval, reason="Fine")
+    decisions.approve(actor=SYSTEM, approval=kept.approval, reason="Fine")
     assert status() == "approved"
     CallApproval.objects.filter(pk=kept.approval.pk).update(expires_at=clock.database_now())
     assert status() == "expired"
     CallApproval.objects.filter(pk=kept.approval.pk).update(state="used", used_by=row.pk)
     assert status() == "used"
     second = rows.waiting(stage.bot, kept.tool)
-    approvals.refuse(actor=SYSTEM, approval=second, reason="No")
+    decisions.refuse(actor=SYSTEM, approval=second, reason="No")
     said = stage.agent.get(f"mcp/calls/{waits(stage, kept, second).pk}").body
     assert (said["status"], said["approval_id"]) == ("refused", str(second.pk))
 
@@ -149,7 +149,7 @@ def test_refusals_past_the_limit_are_one_row_with_their_count(held: Stage, peer:
         refused = [call(held.stranger) for _ in range(LIMIT + 4)]
         assert ["X-Call-ID" in answer.headers for answer in refused] == [True] * LIMIT + [False] * 4
         RefusalCount.objects.update(minute=clock.database_now() - timedelta(minutes=3))
-        refusal_counts.flush()
+        refusal_limits.flush_counts()
     shown = held.admin.get("mcp/invocations", reason="no_grant").body["invocations"]
     assert sum(row["calls"] for row in shown) == len(refused)
     [counted] = [row for row in shown if row["details"]]

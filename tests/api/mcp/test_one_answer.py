@@ -7,11 +7,15 @@ from typing import Any
 
 import pytest
 
-from common import clock
-from mcp import budgets, servers
+from common.db import clock
 from mcp.choices import BreakerState
+from mcp.limits import budgets
 from mcp.models import Breaker, Budget, CallSlot, Server, Tool
-from nhi import grants, lifecycle, oauth, tokens
+from mcp.servers import lifecycle as servers
+from nhi.access import grants
+from nhi.authorization import oauth
+from nhi.credentials import tokens
+from nhi.identities import lifecycle
 from nhi.models import Identity, InvocationLog, ToolPermission
 from tests.api.callers import Caller
 from tests.api.conftest import Stage
@@ -170,7 +174,7 @@ def test_check_explain_and_the_call_say_the_same(world: Stage, name: str) -> Non
 def test_a_narrowed_token_is_checked_as_it_calls(world: Stage) -> None:
     """Explain is asked by people, who show no token."""
     parsed = tokens.parse(world.agent.token)
-    assert isinstance(parsed, tokens.ParsedCredential)
+    assert isinstance(parsed, tokens.ParsedCredentialToken)
     exchanged = oauth.exchange(client_id=parsed.public_id, secret=world.agent.token, scope="jira.*")
     narrowed = Caller(exchanged.token)
     checked = narrowed.post("decisions/check", {"target_id": str(tool_of().pk), "parameters": {"n": 1}}).body

@@ -11,10 +11,10 @@ from asgiref.sync import async_to_sync
 from django.db.models import F
 
 from common import egress
-from mcp import upstream
+from mcp.client import transports
 from mcp.models import Server
+from nhi.audit import invocations
 from nhi.models import InvocationLog
-from nhi.record import invocations
 from tests.api.callers import Reply
 from tests.api.conftest import Stage
 from tests.api.mcp.conftest import call
@@ -97,8 +97,8 @@ CASES = {
 @pytest.fixture
 def world(held: Stage, peer: Peer, settings: Any) -> Iterator[World]:
     yield World(held, peer, settings)
-    async_to_sync(upstream.close_all)()
-    async_to_sync(egress.close)()
+    async_to_sync(transports.close_all)()
+    async_to_sync(egress.close_session)()
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -7,11 +7,12 @@ from uuid import UUID
 
 import pytest
 
-from common import clock
+from common.db import clock
 from common.ids import uuid7
-from mcp import gateway
+from mcp.gateway import pipeline
 from mcp.models import Tool
-from nhi import lifecycle, run_tokens
+from nhi.credentials import run_tokens
+from nhi.identities import lifecycle
 from nhi.models import Credential, InvocationLog
 from supervisor.runner import claiming
 from tests.api.callers import Caller
@@ -71,7 +72,7 @@ def through_django(token: str, **odd: Any) -> Answer:
 
 def over_mcp(token: str, of: Any = None) -> Answer:
     of = message(name="peer__echo", arguments={"x": 1}) if of is None else of
-    found = to_its_end(Client(gateway, "/mcp").post(of, authorization=f"Bearer {token}"))
+    found = to_its_end(Client(pipeline, "/mcp").post(of, authorization=f"Bearer {token}"))
     return found.status, found.answer.get("error", {}).get("data", {}).get("reason", "")
 
 

@@ -5,10 +5,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from mcp import servers
 from mcp.models import Server
-from nhi import lifecycle
+from mcp.servers import lifecycle as servers
 from nhi.actors import SYSTEM
+from nhi.identities import lifecycle
 from tests.api.callers import ABSENT, Caller, Reply
 from tests.api.conftest import Stage
 from tests.api.mcp import rows

@@ -6,10 +6,12 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from common import clock
+from common.db import clock
 from common.ids import uuid7
-from nhi import capabilities, decisions, facts, terms, tokens
+from nhi.authorization import facts
 from nhi.choices import Kind, PermissionType
+from nhi.credentials import tokens
+from nhi.decisions import capabilities, engine, types
 from nhi.models import (
     Credential,
     Identity,
@@ -46,14 +48,14 @@ class Staged:
     shown: str
     source: str
 
-    def decide(self) -> terms.Decision:
+    def decide(self) -> types.Decision:
         loaded = self._load()
         verb: Any = "know_itself" if self.case.verb == "know itself" else "call"
-        action = terms.Action(verb, self.case.arguments, self.case.action or None)
+        action = types.RequestedAction(verb, self.case.arguments, self.case.action or None)
         target = loaded.target if verb == "call" else None
-        return decisions.decide(loaded.caller, action, target, loaded.facts)
+        return engine.decide(loaded.caller, action, target, loaded.facts)
 
-    def _load(self) -> facts.Loaded:
+    def _load(self) -> facts.LoadedFacts:
         if self.case.credential == "none":
             return facts.for_question(self.caller_id, self.target_id)
         parsed = tokens.parse(self.shown)
@@ -62,12 +64,12 @@ class Staged:
         return facts.for_token(parsed, self.source, wanted, audience=AUDIENCE)
 
 
-def answer(decision: terms.Decision) -> Expected:
+def answer(decision: types.Decision) -> Expected:
     """A decision in the table's words."""
     if decision.allowed:
         by = decision.match.kind if decision.match else "self"
     else:
-        by = decision.deciding.name if decision.deciding else "error"
+        by = decision.failed_check.name if decision.failed_check else "error"
     return Expected(decision.verdict.value, decision.reason, by)
 
 
@@ -106,7 +108,7 @@ def _stage(on: Stage, number: int, case: Case) -> Staged:
     credential, shown = _credential(on, case, caller, user)
     source = next((SOURCES[word] for word in case.credential.split(", ") if word in SOURCES), "203.0.113.9")
     if case.token and caller is not None:
-        shown = tokens.mint(_token(on, case, caller, credential))
+        shown = tokens.mint_short_token(_token(on, case, caller, credential))
     return Staged(case, caller.pk if caller else uuid7(), target.pk if target else uuid7(), shown, source)
 
 
@@ -141,7 +143,7 @@ def _times(on: Stage, state: str, number: int = 0) -> dict[str, Any]:
 def _credential(on: Stage, case: Case, caller: Identity | None, user: User | None) -> tuple[Credential, str]:
     words = case.credential.split(", ")
     state = next((word for word in words if word in {"rotated", "revoked", "expired", "closed after its end"}), "live")
-    made = tokens.make("usr" if user else "svc" if case.calling.kind == "service account" else "agt")
+    made = tokens.make_credential_token("usr" if user else "svc" if case.calling.kind == "service account" else "agt")
     times = {"expires_at": on.now + LONG_AGO, **_times(on, state)}
     narrowed = any("network" in word or "address" in word for word in words)
     row = Credential(
@@ -153,20 +155,20 @@ def _credential(on: Stage, case: Case, caller: Identity | None, user: User | Non
     return row, _with_another_secret(made) if "wrong secret" in words else made.token
 
 
-def _with_another_secret(made: tokens.NewCredential) -> str:
+def _with_another_secret(made: tokens.NewCredentialToken) -> str:
     body = made.token[: -tokens.CRC_LENGTH]
     body = body[:-1] + ("A" if body[-1] != "A" else "B")
     return body + tokens.checksum(body)
 
 
-def _token(on: Stage, case: Case, caller: Identity, credential: Credential) -> tokens.ParsedToken:
+def _token(on: Stage, case: Case, caller: Identity, credential: Credential) -> tokens.ShortTokenClaims:
     stamp = on.now.timestamp() * 1000
     minute = 60_000
     if case.made.startswith("made"):
         caller.tokens_from = on.now - timedelta(minutes=5)
     issued = stamp - (10 if case.made == "made before a stop" else 1) * minute
     audience = {"for this service": AUDIENCE, "for another service": OTHER_AUDIENCE}.get(case.made, "")
-    return tokens.ParsedToken(
+    return tokens.ShortTokenClaims(
         identity_id=uuid7() if case.made == "of another identity" else caller.pk,
         credential_id=credential.pk,
         issued=int(issued),

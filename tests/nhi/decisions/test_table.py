@@ -4,11 +4,12 @@ from collections import Counter
 
 import pytest
 
-from nhi import decisions, explain
 from nhi.actors import SYSTEM
+from nhi.authorization import explain
 from nhi.choices import Kind
+from nhi.decisions import engine
+from nhi.decisions.reasons import ACCESS_REASONS
 from nhi.models import Identity
-from nhi.reasons import DECIDED
 from tests.mcp.behind import stand_behind_a_server
 from tests.nhi.decisions import oracle, stage, table
 
@@ -58,7 +59,7 @@ def test_explain_says_the_same_and_shows_every_check() -> None:
         assert (told.decision.verdict, told.decision.reason) == (verdict, reason), case.case
         if case.reason == "decision_failed":
             continue
-        assert [check.name for check in told.checks] == [name for name, _ in decisions.CHECKS]
+        assert [check.name for check in told.checks] == [name for name, _ in engine.CHECKS]
         failed = [check for check in told.checks if check.outcome == "fail"]
         assert bool(failed) == bool(told.would_pass) == (verdict == "deny"), case.case
         assert all(check.message for check in told.checks)
@@ -74,11 +75,11 @@ def test_the_table_is_large_enough_and_leaves_no_reason_out() -> None:
     verdicts = Counter(case.verdict for case in CASES)
     assert len(CASES) >= 300
     assert verdicts["allow"] >= 40
-    assert {case.reason for case in CASES} == set(DECIDED)
+    assert {case.reason for case in CASES} == set(ACCESS_REASONS)
     assert len({case.case for case in CASES}) == len(CASES)
 
 
 def test_a_reason_allows_or_denies_but_never_both() -> None:
     for case in CASES:
-        assert DECIDED[case.reason].allows == (case.verdict == "allow"), case.case
-        assert DECIDED[case.reason].allows or DECIDED[case.reason].remedy, case.reason
+        assert ACCESS_REASONS[case.reason].allows == (case.verdict == "allow"), case.case
+        assert ACCESS_REASONS[case.reason].allows or ACCESS_REASONS[case.reason].remedy, case.reason

@@ -4,9 +4,12 @@ from collections import Counter
 
 import pytest
 
-from common.errors import Conflict, Duplicate, Invalid, InvalidTransition
-from nhi import credentials, grants, lifecycle, roles
+from common.errors import Conflict, Duplicate, InvalidInput, InvalidTransition
+from nhi.access import grants, roles
 from nhi.actors import SYSTEM
+from nhi.audit import authentication_failures, row_macs
+from nhi.credentials import credentials
+from nhi.identities import lifecycle
 from nhi.models import (
     AuditEvent,
     Credential,
@@ -16,7 +19,6 @@ from nhi.models import (
     RoleAssignment,
     ToolPermission,
 )
-from nhi.record import refusals, seal
 from tests.nhi import cast
 from tests.nhi.races.crowd import at_once, split
 
@@ -26,7 +28,9 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_database
 @pytest.mark.capability("NHI-04")
 def test_twenty_issues_make_two() -> None:
     bot = cast.agent()
-    done, refused = split(at_once(20, lambda _: credentials.issue(actor=SYSTEM, holder=bot)), credentials.TooManyLive)
+    done, refused = split(
+        at_once(20, lambda _: credentials.issue(actor=SYSTEM, holder=bot)), credentials.TooManyLiveCredentials
+    )
     assert (len(done), refused) == (2, 18)
     assert Credential.objects.live().count() == 2
     assert cast.events(bot).count("credential.issued") == 2
@@ -64,7 +68,7 @@ def test_one_revoke_of_twenty_is_recorded() -> None:
     outcomes = at_once(
         20, lambda number: credentials.revoke(actor=SYSTEM, credential=issued.credential, reason=f"Number {number}")
     )
-    done, refused = split(outcomes, credentials.NotLive)
+    done, refused = split(outcomes, credentials.CredentialNotLive)
     assert (len(done), refused) == (1, 19)
     assert cast.events(bot).count("credential.revoked") == 1
     assert AuditEvent.objects.get(event="credential.revoked").reason == done[0].revoke_reason
@@ -139,7 +143,7 @@ def test_of_two_movers_one_wins() -> None:
         done, refused = split(outcomes, InvalidTransition)
         assert (len(done), refused) == (1, 5)
         moved = [event for event in cast.events(bot) if event != "identity.created"]
-        assert moved == [f"identity.{lifecycle.VERBS[Identity.objects.get(pk=bot.pk).state]}"]
+        assert moved == [f"identity.{lifecycle.STATE_VERBS[Identity.objects.get(pk=bot.pk).state]}"]
 
 
 @pytest.mark.capability("NHI-02", "NHI-03")
@@ -177,7 +181,7 @@ def test_what_is_given_while_an_identity_is_archived_is_refused_or_revoked() -> 
                 return credentials.issue(actor=SYSTEM, holder=bot)
             return cast.tool_grant(bot, reader)
 
-        split(at_once(5, act), Invalid, Conflict)
+        split(at_once(5, act), InvalidInput, Conflict)
         assert not ToolPermission.objects.live().filter(tool=reader).exists()
 
 
@@ -193,14 +197,14 @@ def test_a_credential_issued_while_its_holder_is_archived_does_not_live() -> Non
                 return lifecycle.archive(actor=SYSTEM, identity=asleep, reason="Gone")
             return credentials.issue(actor=SYSTEM, holder=bot)
 
-        split(at_once(4, act), Invalid, Conflict)
+        split(at_once(4, act), InvalidInput, Conflict)
         assert not Credential.objects.live().filter(identity=bot).exists()
 
 
 @pytest.mark.capability("AUD-01")
 def test_forty_refusals_in_a_minute_are_one_row_with_a_count() -> None:
     at = cast.past(seconds=0).replace(second=30)
-    split(at_once(40, lambda _: refusals.note("abc", "credential_revoked", at)))
+    split(at_once(40, lambda _: authentication_failures.count_failure("abc", "credential_revoked", at)))
     row = RefusedAuthentication.objects.get()
     assert (row.count, row.public_id, row.reason) == (40, "abc", "credential_revoked")
 
@@ -211,4 +215,4 @@ def test_rows_written_at_once_are_numbered_once() -> None:
     assert len(split(at_once(30, lambda number: cast.agent(f"bot-{number}", owner=owner)))[0]) == 30
     rows = list(AuditEvent.objects.filter(event="identity.created"))
     assert len(rows) == len({(row.writer, row.writer_seq) for row in rows}) == 30
-    assert all(seal.intact(row) for row in rows)
+    assert all(row_macs.is_intact(row) for row in rows)

@@ -8,12 +8,12 @@ from typing import Any
 
 import asked as common
 import httpx2
-from mcp.client import session as sessions
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from mcp import Client, StdioServerParameters
+from mcp.client import session as sessions
 
 
 async def run(asked: argparse.Namespace, said: dict[str, Any]) -> None:

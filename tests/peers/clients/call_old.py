@@ -5,13 +5,13 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import asked as common
-from mcp.client import session as sessions
 from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamablehttp_client
 from mcp.types import PaginatedRequestParams
 
 from mcp import ClientSession, StdioServerParameters
+from mcp.client import session as sessions
 
 
 async def run(asked: argparse.Namespace, said: dict[str, Any]) -> None:

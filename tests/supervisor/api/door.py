@@ -2,7 +2,7 @@
 
 from django.core.asgi import get_asgi_application
 
-from common.asgi import bounded
+from common.asgi.bodies import limit_body
 from supervisor.api.following import Followed
 from tests.services import asgi
 from tests.services.asgi import LONGEST, Answer, Event
@@ -13,7 +13,7 @@ __all__ = ["LONGEST", "Answer", "Door", "Event"]
 class Door(asgi.Door):
     def __init__(self) -> None:
         self._followed = Followed(get_asgi_application())
-        super().__init__(bounded(self._followed, limit=1024 * 1024))
+        super().__init__(limit_body(self._followed, limit=1024 * 1024))
 
     def close(self) -> None:
         self._followed.close()

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from nhi import grants, lifecycle
+from nhi.access import grants
 from nhi.actors import SYSTEM
+from nhi.identities import lifecycle
 from supervisor.models import Agent, Execution, Runner
 from tests.api.callers import Caller, Reply
 from tests.api.conftest import Stage

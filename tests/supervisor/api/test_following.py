@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nhi import lifecycle
+from nhi.identities import lifecycle
 from supervisor.api import events, following
 from supervisor.models import Agent, Execution, OutputChunk
 from tests.api.callers import Caller

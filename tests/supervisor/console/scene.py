@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from common import clock
+from common.db import clock
 from nhi import actors
 from nhi.actors import SYSTEM
 from nhi.models import InvocationLog, User

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from nhi import actors, credentials, lifecycle
+from nhi import actors
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
+from nhi.identities import lifecycle
 from nhi.models import AuditEvent, User
 from supervisor import agents
 from supervisor.models import Agent, Execution

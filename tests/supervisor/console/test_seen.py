@@ -7,9 +7,10 @@ from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 
-from nhi import actors, looks
-from nhi.admin import counts
+from nhi import actors
+from nhi.console import attention_counts
 from nhi.models import LastLook, User
+from nhi.people import read_markers
 from supervisor.admin.executions_seen import PAGE
 from supervisor.models import Agent, Execution
 from tests.console.conftest import SignedIn
@@ -25,7 +26,7 @@ def failed(agent: Agent) -> Execution:
 
 
 def counted(client: Client) -> int:
-    return counts.for_request(client.get("/admin/").wsgi_request).get("runs_failed", 0)
+    return attention_counts.counts_for_request(client.get("/admin/").wsgi_request).get("runs_failed", 0)
 
 
 def listed(client: Client, path: str = UNSEEN) -> list[str]:
@@ -72,10 +73,10 @@ def test_looking_marks_nothing_and_what_fails_meanwhile_is_not_marked(ship: Agen
 
 def test_a_look_never_goes_back_nor_beyond_now(ship: Agent, mara: Client) -> None:
     actor, now = actors.person(User.objects.get(username="mara")), timezone.now()
-    looks.note(actor=actor, page=PAGE, until=now + timedelta(days=9), late=[])
+    read_markers.mark_seen(actor=actor, page=PAGE, until=now + timedelta(days=9), individual_ids=[])
     first = LastLook.objects.get().at
     assert first < now + timedelta(minutes=1)
-    looks.note(actor=actor, page=PAGE, until=now - timedelta(days=9), late=[])
+    read_markers.mark_seen(actor=actor, page=PAGE, until=now - timedelta(days=9), individual_ids=[])
     assert LastLook.objects.get().at == first
 
 
@@ -141,6 +142,6 @@ def test_the_count_is_bounded_and_one_statement_however_many(ship: Agent, mara: 
     scene.many(ship, 150)
     Execution.objects.update(status="failure")
     cache.clear()
-    assert counted(mara) == counts.BOUND
+    assert counted(mara) == attention_counts.MAX_COUNT
     assert "99+" in text(mara, "/admin/")
     assert queries(mara, UNSEEN) <= few <= 15

@@ -5,8 +5,8 @@ import re
 import pytest
 from django.test import Client
 
-from nhi import lifecycle
 from nhi.actors import SYSTEM
+from nhi.identities import lifecycle
 from supervisor import schedules
 from supervisor.models import Agent
 from tests.console.conftest import SignedIn, identity

@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from common.admin.dialogs import Dialog
+from common.console.confirmation_dialogs import Dialog
 from supervisor.models import Agent
 from tests.console.conftest import hub
 from tests.supervisor.console.scene import asked

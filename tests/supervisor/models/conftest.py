@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mcp.models import Tool
-from nhi import grants
+from nhi.access import grants
 from nhi.actors import SYSTEM
 from nhi.models import Identity
 from supervisor import agents

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from common.errors import Invalid
+from common.errors import InvalidInput
 from supervisor import agents
 from supervisor.models import Agent
 from supervisor.submitting import Wish, check
@@ -25,7 +25,7 @@ def stage(transactional_db: None) -> Stage:
 
 
 def refused(work: Callable[[], object]) -> list[str]:
-    with pytest.raises(Invalid) as found:
+    with pytest.raises(InvalidInput) as found:
         work()
     return [problem.field for problem in found.value.fields]
 

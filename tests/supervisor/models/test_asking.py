@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from mcp import definitions, health
 from mcp.models import Tool
+from mcp.servers import health
+from mcp.tools import definitions
 from nhi.actors import SYSTEM
 from nhi.models import InvocationLog
 from supervisor.models import Agent, Execution, ExecutionResult, OutputChunk

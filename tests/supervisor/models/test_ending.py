@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from nhi import actors, lifecycle
+from nhi import actors
+from nhi.identities import lifecycle
 from nhi.models import Identity, InvocationLog
 from supervisor import cancelling
 from supervisor.models import Agent, Execution, ExecutionResult

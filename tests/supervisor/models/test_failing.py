@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.db.models import F
 
-from mcp import breakers
 from mcp.choices import BreakerState
+from mcp.limits import breakers
 from mcp.models import Breaker
 from nhi.models import InvocationLog
 from supervisor.chat import endpoint as way
@@ -146,9 +146,9 @@ def test_after_three_failures_in_a_row_it_is_left_alone_until_somebody_resets_it
 
 def test_who_is_stopped_while_it_becomes_the_probe_gives_that_back(monkeypatch: pytest.MonkeyPatch) -> None:
     Breaker.objects.create(service_name="model:m", state="OPEN", last_state_change=cast.past(minutes=5))
-    entered, go_on, enter = threading.Event(), threading.Event(), breakers.enter
+    entered, go_on, enter = threading.Event(), threading.Event(), breakers.admit_call
 
-    def slowly(*which: Any, **how: Any) -> breakers.Passage:
+    def slowly(*which: Any, **how: Any) -> breakers.GuardedCall:
         passage = enter(*which, **how)
         entered.set()
         assert go_on.wait(LONGEST)
@@ -162,7 +162,7 @@ def test_who_is_stopped_while_it_becomes_the_probe_gives_that_back(monkeypatch: 
         with pytest.raises(asyncio.CancelledError):
             await entering
 
-    monkeypatch.setattr(breakers, "enter", slowly)
+    monkeypatch.setattr(breakers, "admit_call", slowly)
     asyncio.run(stopped())
     assert enter("model:m").breaker.state == BreakerState.HALF_OPEN
 

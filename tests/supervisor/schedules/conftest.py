@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from common import clock
+from common.db import clock
 from supervisor import schedules
 from supervisor.models import Agent, Execution, Schedule
 from tests.nhi import cast

@@ -11,8 +11,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from nhi import lifecycle
 from nhi.actors import SYSTEM
+from nhi.identities import lifecycle
 from nhi.models import AuditEvent
 from supervisor.models import Agent, Schedule, ScheduleFire
 from supervisor.schedules import facts as schedule_facts

@@ -9,8 +9,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from nhi import lifecycle
 from nhi.actors import SYSTEM
+from nhi.identities import lifecycle
 from supervisor import agents, schedules
 from supervisor.models import Agent, Execution, Schedule, ScheduleFire
 from supervisor.schedules import firing, pausing

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from common.errors import Conflict, Duplicate, Invalid, NotAllowed
-from nhi import actors, lifecycle
+from common.errors import Conflict, Duplicate, InvalidInput, NotAllowed
+from nhi import actors
 from nhi.actors import SYSTEM
+from nhi.identities import lifecycle
 from nhi.models import AuditEvent
 from supervisor import agents, schedules
 from supervisor.access import Caller
@@ -61,14 +62,14 @@ def test_what_cannot_be_is_refused_by_its_field(
     given: dict[str, Any], field: str, make_schedule: Make, make_agent: Make
 ) -> None:
     agent = make_agent(cli_args=["{{topic}}"])
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         make_schedule(**{"agent": agent, "inputs": {"parameters": {"topic": "x"}}, **given})
     assert [problem.field for problem in refused.value.fields] == [field]
 
 
 def test_only_an_agent_that_runs_tasks_and_is_on_gets_one(make_schedule: Make, make_agent: Make) -> None:
     for agent in (make_agent(name="off", enabled=False), make_agent(name="talks", mode="interactive")):
-        with pytest.raises(Invalid) as refused:
+        with pytest.raises(InvalidInput) as refused:
             make_schedule(agent=agent)
         assert [problem.field for problem in refused.value.fields] == ["agent_id"]
 
@@ -102,7 +103,7 @@ def test_secrets_of_the_input_are_kept_sealed_and_shown_masked(make_schedule: Ma
 def test_what_is_masked_is_not_handed_to_another_agent(make_schedule: Make, make_agent: Make) -> None:
     mara, other = cast.admin(), make_agent(name="other")
     schedule = make_schedule(inputs={"parameters": {"api_key": "k-1234567890"}})
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         schedules.change(actor=mara, schedule=schedule, agent=other)
     assert [problem.field for problem in refused.value.fields] == ["input_parameters"]
     moved = schedules.change(actor=mara, schedule=schedule, agent=other, inputs={"input": "anew"})
@@ -116,7 +117,7 @@ def test_one_is_switched_off_whatever_its_agent_wants_by_now(make_schedule: Make
     agents.change(actor=mara, agent=agent, cli_args=["{{topic}}"])
     assert not schedules.change(actor=mara, schedule=schedule, enabled=False, name="rest").active
     for asked in ({"enabled": True}, {"inputs": {"input": "x"}}):
-        with pytest.raises(Invalid, match=r"input_parameters\.parameters\.topic"):
+        with pytest.raises(InvalidInput, match=r"input_parameters\.parameters\.topic"):
             schedules.change(actor=mara, schedule=schedule, **asked)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from common.errors import Conflict
-from nhi import lifecycle as identities
+from nhi.identities import lifecycle as identities
 from supervisor import cancelling, reaping, sessions, transcripts
 from supervisor.access import Caller
 from supervisor.models import Agent, Execution, Session

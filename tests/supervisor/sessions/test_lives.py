@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from nhi import credentials
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
 from supervisor import reaping
 from supervisor.models import Agent, Session
 from tests.nhi import cast

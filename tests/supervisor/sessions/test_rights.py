@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from nhi import grants
-from nhi import lifecycle as identities
+from nhi.access import grants
 from nhi.actors import SYSTEM
+from nhi.identities import lifecycle as identities
 from nhi.models import Identity, NhiPermission
 from supervisor import agents
 from supervisor.models import Agent

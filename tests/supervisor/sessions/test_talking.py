@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from django.db import connection
 
-from common.errors import Invalid
+from common.errors import InvalidInput
 from supervisor import sessions
 from supervisor.access import Caller
 from supervisor.models import Agent, Session, SessionMessage
@@ -145,7 +145,7 @@ def test_what_cannot_be_given_is_refused(
     complaint: str,
 ) -> None:
     session = open_session(make_talker())
-    with pytest.raises(Invalid, match=complaint):
+    with pytest.raises(InvalidInput, match=complaint):
         sessions.say(caller=operator, session=session, text=text)
     sessions.say(caller=operator, session=session, text="\0" * 65_536)
     assert until_heard(session, 1)

@@ -1,0 +1,103 @@
+"""Reads request bodies with a size and a time limit, before Django handles the request.
+
+Django writes a whole body to disk before it authenticates the request, and treats a chunked body without a length as
+empty. Here a body is read into memory up to one byte more than the limit, which is enough for a parser to refuse it,
+and passed on with its length. A body that does not arrive in time is refused.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from common.ids import parse_uuid, uuid7
+
+AsgiMessage = dict[str, Any]
+Receive = Callable[[], Awaitable[AsgiMessage]]
+AsgiApplication = Callable[[dict[str, Any], Receive, Any], Awaitable[None]]
+#: Bytes that are read and discarded, so that a client that is still sending receives the refusal. A client that sends
+#: more is disconnected.
+MAX_DRAINED_BYTES = 16 * 1024 * 1024
+#: Time limit for a whole body to arrive.
+BODY_TIMEOUT_SECONDS = 30.0
+
+
+def limit_body(application: AsgiApplication, *, limit: int) -> AsgiApplication:
+    async def checked(scope: dict[str, Any], receive: Receive, send: Any) -> None:
+        if scope["type"] != "http":
+            await application(scope, receive, send)
+            return
+        try:
+            async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
+                body = await _read_body(receive, limit)
+        except TimeoutError:
+            await _refuse_late_body(scope, send)
+            return
+        if body is not None:
+            await application(_with_content_length(scope, len(body)), _replay_body(body, receive), send)
+
+    return checked
+
+
+async def _refuse_late_body(scope: dict[str, Any], send: Any) -> None:
+    """Answer with the API's error envelope and close the connection: the rest of the body is not a new request."""
+    request_id = parse_uuid(dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")) or uuid7()
+    body = json.dumps({
+        "error_code": "InvalidParameters",
+        "message": f"The body did not arrive within {BODY_TIMEOUT_SECONDS:.0f} seconds.",
+        "details": {"reason": "invalid", "fields": []},
+        "request_id": str(request_id),
+    }).encode()  # fmt: skip
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(body)),
+        (b"connection", b"close"),
+        (b"x-request-id", str(request_id).encode()),
+    ]
+    await send({"type": "http.response.start", "status": 400, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _read_body(receive: Receive, limit: int) -> bytes | None:
+    """At most one byte more than `limit`; None when the client has disconnected."""
+    body, received_bytes, has_more = bytearray(), 0, True
+    while has_more and received_bytes <= MAX_DRAINED_BYTES:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        part = message.get("body", b"")
+        received_bytes += len(part)
+        body += part[: limit + 1 - len(body)]
+        has_more = message.get("more_body", False)
+    return bytes(body)
+
+
+def _with_content_length(scope: dict[str, Any], length: int) -> dict[str, Any]:
+    headers = [(name, value) for name, value in scope["headers"] if name != b"content-length"]
+    return {**scope, "headers": [*headers, (b"content-length", b"%d" % length)] if length else headers}
+
+
+def _replay_body(body: bytes, receive: Receive) -> Receive:
+    messages = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> AsgiMessage:
+        return messages.pop() if messages else await receive()
+
+    return replay
+
+
+async def capture_response(application: AsgiApplication, scope: dict[str, Any], body: bytes = b"") -> list[AsgiMessage]:
+    """The application's response messages for a request with this body, collected in memory. The caller must detect a
+    client that disconnects."""
+    messages: list[AsgiMessage] = []
+
+    async def keep(message: AsgiMessage) -> None:
+        messages.append(message)
+
+    await application(scope, _replay_body(body, _wait_forever), keep)
+    return messages
+
+
+async def _wait_forever() -> AsgiMessage:
+    await asyncio.Event().wait()
+    raise AssertionError  # the event is never set

@@ -1,0 +1,1 @@
+"""Console pages, lists, forms and dialogs, independent of actors and their rights."""

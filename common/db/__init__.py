@@ -1,0 +1,1 @@
+"""The database's clock, base querysets and base models."""

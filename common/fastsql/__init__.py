@@ -1,0 +1,1 @@
+"""SQL statements that are compiled once and executed with new values."""

@@ -1,0 +1,1 @@
+"""Charts and first steps on the Home page."""

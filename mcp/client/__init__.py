@@ -1,0 +1,1 @@
+"""How upstream MCP servers are called."""

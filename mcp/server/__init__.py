@@ -1,0 +1,1 @@
+"""The server side: MCP and REST requests of clients, and the results and errors that they receive."""

@@ -1,0 +1,1 @@
+"""Upstream MCP servers: configuration, secrets, connection status, health."""

@@ -1,0 +1,1 @@
+"""Tools that servers offer: definitions, changes, reviews."""

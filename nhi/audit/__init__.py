@@ -1,0 +1,1 @@
+"""The append-only logs: writers, MACs, triggers and verification."""

@@ -1,0 +1,1 @@
+"""Authenticates callers and asks the decision engine with facts from the database."""

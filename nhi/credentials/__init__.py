@@ -1,0 +1,1 @@
+"""Credentials and tokens of identities and people."""

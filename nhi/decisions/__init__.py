@@ -1,0 +1,1 @@
+"""The decision engine. Pure: no database, no settings, no clock."""

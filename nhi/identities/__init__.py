@@ -1,0 +1,1 @@
+"""Agents, service accounts and tools."""

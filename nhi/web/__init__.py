@@ -1,0 +1,1 @@
+"""Pages and middleware outside of the admin site: sign-in, errors, sessions."""

@@ -94,7 +94,7 @@ def _repair_triggers(
             _record_changes(reported, remaining)
     except (DatabaseError, RecordUnavailable):
         # The repair is more important than its event, and the log itself may have been tampered with.
-        logger.exception("The audit log does not take the event about its guards.")
+        logger.exception("The audit event about the triggers of the log tables could not be written.")
     _log_all({*reported, *remaining})
     return remaining
 

@@ -54,7 +54,7 @@ def has_row_mac_key(mac: str) -> bool:
 
 
 def seal(text: str, *, place: str) -> str:
-    """Encrypt for one place (table, row, field); a copy in another row cannot be decrypted."""
+    """Encrypt a text for one table, row and field. A copy of it in another row cannot be decrypted."""
     key_id, key = settings.FIELD_KEYS.primary_key
     nonce = os.urandom(12)
     sealed = AESGCM(key).encrypt(nonce, text.encode(), place.encode())

@@ -55,7 +55,7 @@ class ListAdmin(ModelAdmin):
         raise NotImplementedError
 
     def exports_by_link(self, request: HttpRequest) -> bool:
-        """Whether a GET returns the file. Exports are recorded, so they are POST requests except for auditors."""
+        """Whether a GET request may download the export. Recorded exports need a POST request."""
         return False
 
     def exported(self, request: HttpRequest, rows: int, query: str) -> None:

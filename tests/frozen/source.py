@@ -22,7 +22,10 @@ def trees() -> tuple[ast.Module, ...]:
 
 
 def data_strings() -> set[str]:
-    """Every string without a blank that is no docstring, annotation, label or path of a module; `{}` in f-strings."""
+    """Return the string constants without whitespace, except docstrings, annotations, labels and module paths.
+
+    An f-string is one value, with `{}` for each expression.
+    """
     return {text for tree in trees() for text in _strings(tree) if text and not re.search(r"\s", text)
             and not _is_path_of_code(text)}  # fmt: skip
 

@@ -32,7 +32,7 @@ def house(tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[Owner
 
 
 def reached(server: Announcer, transport: str = "http") -> ServerTarget:
-    return ServerTarget(uuid7(), "announcer", 1, transport, base_url=server.url)  # type: ignore[arg-type]
+    return ServerTarget(uuid7(), "announcer", 1, transport, base_url=server.url)  # type: ignore[arg-type]  # the parameter is one of the transports
 
 
 def listens(house: Owner, server: Announcer, target: ServerTarget) -> None:

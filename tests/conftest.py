@@ -11,6 +11,7 @@ import pytest
 from django.conf import settings
 from django.core.management.commands import flush
 
+from mcp.gateway.batch import database
 from nhi.credentials import last_used
 from nhi.identities import lifecycle
 from tests.services import cleaning, guards, valkey
@@ -59,6 +60,15 @@ def _last_uses_stay_in_memory() -> Iterator[None]:
     last_used.recorder._thread = threading.current_thread()
     yield
     last_used.recorder.restart()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _patient_batch_worker() -> Iterator[None]:
+    """The machine of the tests may stand still for seconds. Installations that a test starts keep their timeouts."""
+    with pytest.MonkeyPatch.context() as patch:
+        timeouts = ("SET statement_timeout = 10000", "SET lock_timeout = 5000")
+        patch.setattr(database, "SESSION_SETTINGS", (*database.SESSION_SETTINGS, *timeouts))
+        yield
 
 
 @pytest.fixture(autouse=True)

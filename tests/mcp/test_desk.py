@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,12 +10,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection, transaction
+from psycopg.errors import LockNotAvailable
 
 from common.db import clock
 from common.errors import RecordUnavailable
 from mcp.gateway import arguments, pipeline
-from mcp.gateway.batch import batch_transaction, decision, result_writer
+from mcp.gateway.batch import batch_transaction, database, decision, result_writer
 from mcp.gateway.batch.worker import BatchWorker, batch_worker
 from mcp.gateway.types import CallLease, CallOutcome, CallRefusal, CallRequest, DatabaseUnavailable
 from mcp.models import Breaker, Call, CallApproval
@@ -195,6 +196,46 @@ def test_crossed_waits_for_approval_end(far_side: Peer) -> None:
                 lambda: together(other, [wish(made, "poison"), wish(made, "echo")]),
             ])  # fmt: skip
             assert all(isinstance(answer, CallRefusal) for answers in found for answer in answers)
+
+
+def test_a_call_whose_row_was_held_for_too_long_is_decided_again(
+    far_side: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("An embedded database has no locks of single rows")
+    made = scene(far_side.url, requires_approval=True)
+    made.call()
+    monkeypatch.setattr(database, "SESSION_SETTINGS", ("SET lock_timeout = 200",))
+    reserve, failures, freed = batch_transaction.reserve_calls, [], threading.Event()
+
+    def reserve_and_free(requests: Sequence[CallRequest]) -> Any:
+        try:
+            return reserve(requests)
+        except OperationalError as error:
+            failures.append(type(error.__cause__))
+            freed.set()
+            holder.join(10)
+            raise
+
+    monkeypatch.setattr(batch_transaction, "reserve_calls", reserve_and_free)
+    held = threading.Event()
+    holder = threading.Thread(target=hold_approvals, args=(held, freed))
+    holder.start()
+    assert held.wait(10)
+    with desks(1) as (one,):
+        assert one.decide(wish(made)).result(10).reason == "approval_required"
+    assert failures == [LockNotAvailable]
+
+
+def hold_approvals(held: threading.Event, freed: threading.Event) -> None:
+    """Keep the waiting approvals locked until they are to be freed."""
+    try:
+        with transaction.atomic():
+            list(CallApproval.objects.select_for_update())
+            held.set()
+            freed.wait(10)
+    finally:
+        connection.close()
 
 
 def together(one: BatchWorker, wishes: list[CallRequest]) -> list[Any]:

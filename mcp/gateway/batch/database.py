@@ -15,9 +15,10 @@ from django.db import connection, models
 from common.executors import use_unpooled_connection
 
 STATEMENT_TIMEOUT_MS = 2000
+LOCK_TIMEOUT_MS = 1000
 SESSION_SETTINGS = (
     f"SET statement_timeout = {STATEMENT_TIMEOUT_MS}",
-    "SET lock_timeout = 1000",
+    f"SET lock_timeout = {LOCK_TIMEOUT_MS}",
     # The worker runs a few fixed statements, and planning each time would cost more than running them. Each uses an
     # index, also when it is planned while a table is still empty.
     "SET plan_cache_mode = force_generic_plan",

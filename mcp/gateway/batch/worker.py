@@ -16,7 +16,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
-from psycopg.errors import DeadlockDetected
+from psycopg.errors import DeadlockDetected, LockNotAvailable
 
 from common.errors import RecordUnavailable
 from mcp.gateway.batch import active_calls, batch_transaction, database, result_writer
@@ -41,6 +41,9 @@ MAX_STOP_SECONDS = 10.0
 #: How often a call is decided again because access changed between reading and writing.
 MAX_ATTEMPTS = 5
 DB_ERRORS = (OperationalError, InterfaceError)
+#: Another transaction held a row for too long. The database works and nothing was written, so a batch is tried again.
+#: A deadlock may end as either of them, whichever timeout passes first.
+LOCK_ERRORS = (DeadlockDetected, LockNotAvailable)
 
 
 @dataclass
@@ -146,7 +149,7 @@ class BatchWorker:
         except RecordUnavailable as error:
             self._fail(items, error)
         except DB_ERRORS as error:
-            if tries > 1 and isinstance(error.__cause__, DeadlockDetected):
+            if tries > 1 and isinstance(error.__cause__, LOCK_ERRORS):
                 self._process_together(items, work, tries - 1)
                 return
             log.warning("the database is away", exc_info=error)

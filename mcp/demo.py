@@ -11,6 +11,7 @@ from common.process import executable_allowlist
 from mcp.choices import DefinitionState, Transport
 from mcp.client import transports
 from mcp.gateway import pipeline
+from mcp.gateway.types import CallRequest
 from mcp.limits import budgets
 from mcp.models import Server, Tool
 from mcp.servers import health, lifecycle
@@ -19,7 +20,7 @@ from mcp.tools import catalogue, definitions
 from nhi import actors
 from nhi.access import grants
 from nhi.actors import Actor
-from nhi.credentials import credentials
+from nhi.credentials import credentials, tokens
 from nhi.models import Identity, User
 
 NAME = "todo"
@@ -92,9 +93,8 @@ def _make_sample_calls(actor: Actor, bot: Identity) -> None:
     refused_agent = Identity.objects.get(kind="agent", name="writer")
     for caller in (bot, refused_agent):
         issued = credentials.issue(actor=actor, holder=caller, days=1)
-        call = pipeline.IncomingCall(
-            bearer=issued.token, server=NAME, tool="create_todo", arguments={"title": "Look around in the console"},
-            request_id=uuid7(), source="127.0.0.1",
-        )  # fmt: skip
-        background_loop.run(pipeline.call_tool(call), timeout=15)
+        token = tokens.parse_known(issued.token)
+        arguments = {"title": "Look around in the console"}
+        request = CallRequest(token, NAME, "create_todo", arguments, request_id=uuid7(), source="127.0.0.1")
+        background_loop.run(pipeline.call_tool(request), timeout=15)
         credentials.revoke(actor=actor, credential=issued.credential, reason="Made for one call of the demo")

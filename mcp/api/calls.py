@@ -15,9 +15,11 @@ from mcp.api.shapes.calls import CalledShape, CallGiven, CallShape, PendingShape
 from mcp.choices import ApprovalState
 from mcp.gateway import pipeline
 from mcp.gateway.batch import call_approvals
+from mcp.gateway.types import CallRequest, split_tool_name
 from mcp.models import Call, CallApproval, Tool
 from mcp.server import rest_renderer
 from nhi.api.views import ApiView
+from nhi.credentials import tokens
 from nhi.models import Identity, InvocationLog
 
 REFUSALS = (400, 403, 404, 413, 429, 502, 504)
@@ -36,7 +38,7 @@ class CallTool(ApiView):
         self.name = path["name"]
         if self.request.method == "POST":
             return
-        server, tool = pipeline.split_tool_name(self.name)
+        server, tool = split_tool_name(self.name)
         if not Tool.objects.visible_to(self.actor).filter(server__name=server, name=tool).exists():
             raise NotFound
 
@@ -49,23 +51,20 @@ class CallTool(ApiView):
         `tool_error` and `details.result`; 503 with `breaker_open` while its server is left alone."""
         if self.actor.is_person:
             raise NotAllowed(NOT_PEOPLE, details={"reason": "identities_only"})
-        outcome = background_loop.run(pipeline.call_tool(self._ask()), timeout=LONGEST)
+        outcome = background_loop.run(pipeline.call_tool(self._build_request()), timeout=LONGEST)
         reply = rest_renderer.render_result(outcome)
         return Response(reply.body, status=reply.status, headers=reply.headers)
 
-    def _ask(self) -> pipeline.IncomingCall:
-        """A body that cannot be read is still somebody's call: whether it may be known of is decided first."""
-        here = context.current()
-        bearer = self.request.META["HTTP_AUTHORIZATION"].strip().partition(" ")[2].strip()
-        asked = {"bearer": bearer, "server": "", "tool": self.name, "request_id": here.request_id}
+    def _build_request(self) -> CallRequest:
+        """Build the call. An invalid body is reported only after the decision whether the caller may see the tool."""
+        token = tokens.parse_known(self.request.META["HTTP_AUTHORIZATION"].strip().partition(" ")[2].strip())
         try:
-            parameters, around = rest_renderer.parse_call_body(self.request.data)
-        except InvalidInput as problem:
-            fields = tuple((one.field, one.message) for one in problem.fields)
-            return pipeline.IncomingCall(
-                **asked, arguments={}, source=here.source, problem=problem.message, problem_fields=fields
-            )  # fmt: skip
-        return pipeline.IncomingCall(**asked, arguments=parameters, source=here.source, context=around)
+            fields = rest_renderer.parse_call_body(self.request.data)
+        except InvalidInput as error:
+            fields = rest_renderer.describe_invalid_body(error)
+        server, tool = split_tool_name(self.name)
+        here = context.current()
+        return CallRequest(token, server, tool, request_id=here.request_id, source=here.source, **fields)
 
 
 class OneCall(ApiView):

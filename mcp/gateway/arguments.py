@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
-from mcp.gateway.types import CheckedArguments, SchemasNeeded
+from mcp.gateway.types import CallRequest, CheckedArguments, SchemasNeeded
+from nhi.credentials.tokens import ParsedCredentialToken
 from nhi.decisions import json_schema
 from nhi.decisions.json_schema import SchemaChecker
 
@@ -58,15 +59,13 @@ _schemas = RecentCache[UUID, ArgumentSchema](4096)
 _required_schemas = RecentCache[tuple[str, str, str], tuple[UUID, ...]](4096)
 
 
-def check_remembered_schemas(caller: str, server: str, tool: str, arguments: Mapping[str, Any]) -> CheckedArguments:
+def check_remembered_schemas(request: CallRequest) -> CheckedArguments:
     """Check against the schemas that the caller's last call of the tool needed."""
-    schema_ids = _required_schemas.get((caller, server, tool)) or ()
-    return {schema_id: _check_schema(schema_id, arguments) for schema_id in schema_ids if schema_id in _schemas}
+    schema_ids = _required_schemas.get(_memory_key(request)) or ()
+    return {schema_id: _check_schema(schema_id, request.arguments) for schema_id in schema_ids if schema_id in _schemas}
 
 
-def check_schemas(
-    caller: str, server: str, tool: str, arguments: Mapping[str, Any], schemas_needed: SchemasNeeded
-) -> CheckedArguments:
+def check_schemas(request: CallRequest, schemas_needed: SchemasNeeded) -> CheckedArguments:
     """Check against the schemas that the worker asks for, and remember them for the next call."""
     for schema_id, schema in schemas_needed.schemas.items():
         _schemas.put(
@@ -74,9 +73,9 @@ def check_schemas(
             prepare_schema(schema, owner_label="the grant" if schema_id in schemas_needed.grants else "the tool"),
         )
     schema_ids = (*schemas_needed.grants, *schemas_needed.definitions)
-    remembered_ids = _required_schemas.get((caller, server, tool)) or ()
-    _required_schemas.put((caller, server, tool), tuple(dict.fromkeys((*schema_ids, *remembered_ids)))[:8])
-    return {schema_id: _check_schema(schema_id, arguments) for schema_id in schema_ids if schema_id in _schemas}
+    key = _memory_key(request)
+    _required_schemas.put(key, tuple(dict.fromkeys((*schema_ids, *(_required_schemas.get(key) or ()))))[:8])
+    return {schema_id: _check_schema(schema_id, request.arguments) for schema_id in schema_ids if schema_id in _schemas}
 
 
 def find_schema(schema_id: UUID) -> dict[str, Any] | None:
@@ -97,6 +96,12 @@ def find_problems(argument_schema: ArgumentSchema, arguments: Mapping[str, Any])
     if argument_schema.checker is None:
         return [("$", f"the schema of {argument_schema.owner_label} cannot be read, so nothing passes it")]
     return argument_schema.checker.find_violations(arguments, schema_owner=argument_schema.owner_label)
+
+
+def _memory_key(request: CallRequest) -> tuple[str, str, str]:
+    token = request.token
+    caller = token.public_id if isinstance(token, ParsedCredentialToken) else str(token.credential_id)
+    return caller, request.server, request.tool
 
 
 def _check_schema(schema_id: UUID, arguments: Mapping[str, Any]) -> SchemaProblems:

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
-from uuid import UUID
 
 import orjson
 from prometheus_client import Counter, Histogram
 
 from common.redaction.redactor import Redactor
-from mcp.gateway.types import CallRequest
+from mcp.gateway.types import CallRequest, CallResult
 from nhi.choices import CallStatus
 from nhi.decisions.reasons import ALL_REASONS
 
@@ -25,24 +24,14 @@ MAX_VALUE_CHARS = 2000
 _redactor = Redactor()
 
 
-def log_call(
-    request: CallRequest,
-    *,
-    call_id: UUID | None,
-    status: str,
-    reason: str,
-    message: str,
-    result: dict[str, Any] | None,
-    seconds: float,
-    redacted: bool = False,
-) -> None:
+def log_call(request: CallRequest, result: CallResult, seconds: float) -> None:
     if not log.isEnabledFor(logging.INFO):
         return
     line = {
         "event": "tool call",
         "level": "info",
         "logger": log.name,
-        "call_id": call_id,
+        "call_id": result.call_id,
         "request_id": request.request_id,
         "thread_id": request.context.thread_id,
         "tool_name": request.name,
@@ -50,11 +39,11 @@ def log_call(
         "args_hash": request.args_hash,
         "execution_start": datetime.fromtimestamp(time.time() - seconds, UTC),
         "execution_duration": round(seconds, 6),
-        "status": SEED_STATUS.get(reason or status, "failure"),
-        "reason": reason,
-        "result": limit_size(result),
-        "error": _redactor.redact_text(message),
-        "redaction_applied": redacted,
+        "status": SEED_STATUS.get(result.reason or result.status, "failure"),
+        "reason": result.reason,
+        "result": limit_size(result.result),
+        "error": _redactor.redact_text(result.log_message),
+        "redaction_applied": result.redacted,
         "source": request.source,
         "timestamp": datetime.now(UTC),
     }

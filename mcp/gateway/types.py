@@ -1,14 +1,19 @@
 """Types that the steps of a call exchange, and its errors."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from common import canonical_json
 from common.errors import GatehouseError, RateLimited
+from common.ids import uuid7
 from mcp.choices import FaultKind
+from mcp.client.transports import OnProgress
 from mcp.limits.budget_state import RemainingQuota
+from nhi.authorization import oauth
 from nhi.credentials.tokens import ParsedBearerToken
 from nhi.decisions import reasons
 from nhi.hooks import WaitingCall
@@ -54,30 +59,43 @@ class CallerContext:
 
 @dataclass(frozen=True)
 class CallRequest:
-    """One tool call to decide."""
+    """One tool call, as an entry point received it."""
 
-    call_id: UUID
     token: ParsedBearerToken = field(repr=False)
-    audience: str
     #: The server's name and the tool's name on it. Together they form the name of the tool's identity.
     server: str
     tool: str
-    arguments: Mapping[str, Any] = field(repr=False)
-    args_hash: str
+    arguments: dict[str, Any] = field(repr=False)
     request_id: UUID
     source: str
     context: CallerContext = field(default_factory=CallerContext)
     entry_point: str = "rest"
-    checked: CheckedArguments = field(default_factory=dict, repr=False)
-    #: Why the arguments could not be parsed.
+    on_progress: OnProgress | None = field(default=None, repr=False)
+    #: Why the arguments could not be parsed. Whether the caller may know the tool is still decided.
     problem: str = ""
     problem_fields: tuple[tuple[str, str], ...] = ()
-    #: How often the call was decided again because access changed between reading and writing.
-    attempts: int = 0
+    call_id: UUID = field(default_factory=uuid7)
+    #: SHA-256 of the canonical arguments, by which approvals and readers of the log recognise them.
+    args_hash: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        digest = hashlib.sha256(canonical_json.encode(self.arguments))
+        object.__setattr__(self, "args_hash", digest.hexdigest())
 
     @property
     def name(self) -> str:
         return f"{self.server}__{self.tool}"
+
+    @property
+    def audience(self) -> str:
+        """The audience that a short-lived token of this call must have."""
+        return oauth.rest_resource() if self.entry_point == "rest" else oauth.mcp_resource()
+
+
+def split_tool_name(name: str) -> tuple[str, str]:
+    """Split a qualified name at its first `__`. Without `__` the whole name is returned as the server, with no tool."""
+    server, _, tool = name.partition("__")
+    return server, tool
 
 
 @dataclass(frozen=True)
@@ -144,18 +162,29 @@ CallDecision = CallLease | CallRefusal | SchemasNeeded
 
 
 @dataclass(frozen=True)
-class CallOutcome:
-    """The outcome of a call that was made."""
+class CallResult:
+    """What became of a call, for its caller and for its log row. It contains no secret that Gatehouse knows.
 
-    lease: CallLease
+    A call that was sent has its lease, a refused call its refusal. A call without a valid token has neither.
+    """
+
     status: str
-    duration: float
     reason: str = ""
-    error_message: str = ""
-    redaction_applied: bool = False
+    message: str = ""
+    #: The message of the log row, where it names details that only operators may read.
+    operator_message: str | None = None
+    result: dict[str, Any] | None = field(default=None, repr=False)
+    lease: CallLease | None = None
+    refusal: CallRefusal | None = None
+    #: Whether secrets were removed from the result or the message.
+    redacted: bool = False
     #: What the outcome means for the health of the service: "fault", "success" or "" for neither.
     service_verdict: str = ""
     fault_kind: FaultKind = FaultKind.ANSWER
+    #: Client capabilities that the server requires and that Gatehouse does not pass on.
+    required_capabilities: tuple[str, ...] = ()
+    duration_ms: float = 0.0
+    #: `details` of the log row.
     details: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -163,6 +192,48 @@ class CallOutcome:
         return reasons.kind_of(self.reason).error_code if self.reason else ""
 
     @property
+    def log_message(self) -> str:
+        return self.message if self.operator_message is None else self.operator_message
+
+    @property
+    def held_lease(self) -> CallLease:
+        assert self.lease is not None  # only calls with a lease are sent and recorded with their outcome
+        return self.lease
+
+    @property
     def updates_service(self) -> bool:
         """Whether the outcome changes what is stored about the service: a new fault, or the end of one."""
-        return self.service_verdict == "fault" or self.lease.service_has_faults
+        return self.service_verdict == "fault" or self.held_lease.service_has_faults
+
+    @property
+    def call_id(self) -> UUID | None:
+        """The id of the call's row. For a refusal without a row, the id of the call that waits for a person, if any."""
+        if self.refusal is not None:
+            return self.refusal.call_id if self.refusal.recorded else self.refusal.approval_id
+        return None if self.lease is None else self.lease.call_id
+
+    @property
+    def recorded(self) -> bool:
+        return self.refusal is None or self.refusal.recorded
+
+    @property
+    def tool_is_visible(self) -> bool:
+        """False when the caller never had a grant: the answer is the same as for a tool that does not exist."""
+        return self.refusal is None or self.refusal.tool_is_visible
+
+    @property
+    def fields(self) -> tuple[tuple[str, str], ...]:
+        return () if self.refusal is None else self.refusal.fields
+
+    @property
+    def retry_after(self) -> int | None:
+        return None if self.refusal is None else self.refusal.retry_after
+
+    @property
+    def expires_at(self) -> datetime | None:
+        return None if self.refusal is None else self.refusal.expires_at
+
+    @property
+    def quota(self) -> RemainingQuota | None:
+        source = self.lease or self.refusal
+        return None if source is None else source.quota

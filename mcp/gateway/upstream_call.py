@@ -1,7 +1,6 @@
 """Calls the tool's server, outside any transaction, and turns the answer or the failure into a redacted result."""
 
 import asyncio
-from dataclasses import dataclass
 from typing import Any
 
 from mcp_types.jsonrpc import MISSING_REQUIRED_CLIENT_CAPABILITY
@@ -11,7 +10,7 @@ from mcp.choices import FaultKind
 from mcp.client import transports
 from mcp.client.transports import OnProgress
 from mcp.gateway import public_messages
-from mcp.gateway.types import CallLease
+from mcp.gateway.types import CallLease, CallRequest, CallResult
 from mcp.protocol.errors import UpstreamError, UpstreamFault
 from mcp.servers.targets import ResolvedServer
 from nhi.choices import CallStatus
@@ -24,38 +23,19 @@ MAX_INLINE_REDACTION_SIZE = 256 * 1024
 CLIENT_CAPABILITIES = ("elicitation", "experimental", "extensions", "roots", "sampling", "tasks")
 
 
-@dataclass(frozen=True)
-class UpstreamResult:
-    """The redacted result of an upstream call. It contains no secret that Gatehouse knows."""
-
-    status: str
-    result: dict[str, Any] | None = None
-    reason: str = ""
-    message: str = ""
-    #: Message for the caller where `message` is meant for operators.
-    public_message: str = ""
-    redacted: bool = False
-    service_verdict: str = "success"
-    #: Kind of the fault, when `service_verdict` is "fault".
-    fault_kind: FaultKind = FaultKind.ANSWER
-    #: Client capabilities that the server requires and that Gatehouse does not pass on.
-    required_capabilities: tuple[str, ...] = ()
-
-
 async def call_tool(
-    lease: CallLease, server: ResolvedServer, arguments: dict[str, Any], *, meta: dict[str, Any],
-    on_progress: OnProgress | None, input_schema: dict[str, Any] | None,
-) -> UpstreamResult:  # fmt: skip
+    lease: CallLease, server: ResolvedServer, request: CallRequest, *, input_schema: dict[str, Any] | None
+) -> CallResult:
     redactor = Redactor(secret_values=frozenset(server.secret_values))
-    report_progress = _redact_progress(redactor, on_progress) if on_progress is not None else None
+    report_progress = _redact_progress(redactor, request.on_progress) if request.on_progress is not None else None
     try:
         async with asyncio.timeout(lease.timeout + DEADLINE_MARGIN_SECONDS):
             result = await transports.call_tool(
                 server.target,
                 lease.tool,
-                arguments,
+                request.arguments,
                 timeout=lease.timeout,
-                meta=meta,
+                meta={"gatehouse/request_id": str(request.request_id), "gatehouse/call_id": str(lease.call_id)},
                 on_progress=report_progress,
                 input_schema=input_schema,
             )
@@ -64,77 +44,80 @@ async def call_tool(
     except UpstreamFault as fault:
         return _build_fault_result(lease, fault, redactor)
     except UpstreamError as error:
-        return _build_error_result(error, redactor)
-    return await _build_result(result, redactor)
+        return _build_error_result(lease, error, redactor)
+    return await _build_result(lease, result, redactor)
 
 
-async def _build_result(result: dict[str, Any], redactor: Redactor) -> UpstreamResult:
+async def _build_result(lease: CallLease, result: dict[str, Any], redactor: Redactor) -> CallResult:
     if not _has_content_blocks(result):
         message = "The server's result has no list of content, as the protocol wants it."
-        return UpstreamResult(CallStatus.ERROR, None, "upstream", message, service_verdict="fault")
+        return _build_error(lease, "upstream", message, service_verdict="fault")
     if _estimate_size(result) > MAX_INLINE_REDACTION_SIZE:
         redacted_result, has_secrets = await asyncio.to_thread(redactor.redact_and_report, result)
     else:
         redacted_result, has_secrets = redactor.redact_and_report(result)
     if not isinstance(redacted_result, dict):
         message = "The result could not be looked through for secrets, so it is not given on."
-        return UpstreamResult(CallStatus.ERROR, None, "unreadable", message, redacted=True)
+        return _build_error(lease, "unreadable", message, redacted=True)
     if redacted_result.get("isError"):
         message = _find_first_text(redacted_result) or "The tool reported an error."
-        return UpstreamResult(CallStatus.ERROR, redacted_result, "tool_error", message[:500], redacted=has_secrets)
-    return UpstreamResult(CallStatus.SUCCESS, redacted_result, redacted=has_secrets)
+        return _build_error(lease, "tool_error", message[:500], result=redacted_result, redacted=has_secrets)
+    return CallResult(
+        CallStatus.SUCCESS, result=redacted_result, lease=lease, redacted=has_secrets, service_verdict="success"
+    )
 
 
-def _build_timeout_result(lease: CallLease, *, sent: bool = True) -> UpstreamResult:
+def _build_error(lease: CallLease, reason: str, message: str, **fields: Any) -> CallResult:
+    """Build the result of a failed call. The service is healthy unless `service_verdict` differs."""
+    return CallResult(CallStatus.ERROR, reason, message, lease=lease, **{"service_verdict": "success", **fields})
+
+
+def _build_timeout_result(lease: CallLease, *, sent: bool = True) -> CallResult:
     effect = "may have had an effect" if sent else "was not sent"
     message = f"No answer within {lease.timeout:g} s. The call {effect}."
     # A timeout that a budget shortened says nothing about the server.
-    return UpstreamResult(
-        CallStatus.ERROR,
-        None,
-        "timeout",
-        message,
-        service_verdict="" if lease.has_shortened_timeout else "fault",
-    )
+    return _build_error(lease, "timeout", message, service_verdict="" if lease.has_shortened_timeout else "fault")
 
 
-def _build_fault_result(lease: CallLease, fault: UpstreamFault, redactor: Redactor) -> UpstreamResult:
+def _build_fault_result(lease: CallLease, fault: UpstreamFault, redactor: Redactor) -> CallResult:
     if fault.code == "timeout":
         return _build_timeout_result(lease, sent=fault.sent)
-    # Faults of the stdio host, and messages that Gatehouse cannot pass on, are no faults of the server.
-    service_verdict = "" if fault.is_own else "fault"
-    kind = FaultKind.CONNECTION if fault.is_connection_fault else FaultKind.ANSWER
-    message, public_message = redactor.redact_text(fault.detail), public_messages.fault_message(fault)
-    redacted = message != fault.detail
-    return UpstreamResult(
-        CallStatus.ERROR,
-        None,
+    operator_message = redactor.redact_text(fault.detail)
+    return _build_error(
+        lease,
         "upstream",
-        message,
-        public_message,
-        redacted,
-        service_verdict,
-        fault_kind=kind,
+        public_messages.fault_message(fault),
+        operator_message=operator_message,
+        redacted=operator_message != fault.detail,
+        # Faults of the stdio host, and messages that Gatehouse cannot pass on, are no faults of the server.
+        service_verdict="" if fault.is_own else "fault",
+        fault_kind=FaultKind.CONNECTION if fault.is_connection_fault else FaultKind.ANSWER,
     )
 
 
-def _build_error_result(error: UpstreamError, redactor: Redactor) -> UpstreamResult:
+def _build_error_result(lease: CallLease, error: UpstreamError, redactor: Redactor) -> CallResult:
     if error.code == MISSING_REQUIRED_CLIENT_CAPABILITY:
-        return _build_missing_capability_result(error)
+        return _build_missing_capability_result(lease, error)
     message = redactor.redact_text(error.message)
-    has_secrets = message != error.message
+    redacted = message != error.message
     if error.blames_caller:
-        return UpstreamResult(CallStatus.ERROR, None, "invalid_parameters", message, redacted=has_secrets)
-    public_message = public_messages.error_message(error)
-    return UpstreamResult(CallStatus.ERROR, None, "upstream", message, public_message, has_secrets, "fault")
+        return _build_error(lease, "invalid_parameters", message, redacted=redacted)
+    return _build_error(
+        lease,
+        "upstream",
+        public_messages.error_message(error),
+        operator_message=message,
+        redacted=redacted,
+        service_verdict="fault",
+    )
 
 
-def _build_missing_capability_result(error: UpstreamError) -> UpstreamResult:
+def _build_missing_capability_result(lease: CallLease, error: UpstreamError) -> CallResult:
     required = error.data.get("requiredCapabilities") if isinstance(error.data, dict) else None
     capabilities = tuple(name for name in CLIENT_CAPABILITIES if isinstance(required, dict) and name in required)
     name_list = f": {', '.join(capabilities)}" if capabilities else ""
     message = f"The tool needs capabilities of its client that Gatehouse does not pass on{name_list}. It was not run."
-    return UpstreamResult(CallStatus.ERROR, None, "invalid_parameters", message, required_capabilities=capabilities)
+    return _build_error(lease, "invalid_parameters", message, required_capabilities=capabilities)
 
 
 def _redact_progress(redactor: Redactor, on_progress: OnProgress) -> OnProgress:

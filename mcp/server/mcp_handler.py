@@ -15,8 +15,8 @@ from common.asgi.headers import HeaderPairs
 from common.context import RequestContext, bind_context
 from common.ids import parse_uuid, uuid7
 from mcp.client.transports import OnProgress
-from mcp.gateway.pipeline import CallResult, IncomingCall
 from mcp.gateway.tool_list import ToolListing
+from mcp.gateway.types import CallRequest, CallResult, split_tool_name
 from mcp.server import body_reader, errors, mcp_renderer, request_headers, request_parser, rest_renderer, results
 from mcp.server.errors import ErrorResponse
 from mcp.server.request_headers import EndpointSettings
@@ -25,6 +25,7 @@ from mcp.server.response_writer import KEEP_ALIVE_SECONDS, McpResponseWriter
 from mcp.server.results import ProgressNotificationBuilder
 from nhi.authorization.authentication import Unauthenticated
 from nhi.credentials import tokens
+from nhi.credentials.tokens import ParsedBearerToken
 
 log = logging.getLogger(__name__)
 sign_cursor = partial(crypto.sign, "mcp-cursor")
@@ -33,7 +34,7 @@ sign_cursor = partial(crypto.sign, "mcp-cursor")
 class GatewayBackend(Protocol):
     """The interface of `mcp.gateway.pipeline`."""
 
-    async def call_tool(self, call: IncomingCall) -> CallResult: ...
+    async def call_tool(self, request: CallRequest) -> CallResult: ...
 
     async def list_tools(self, bearer: str, *, server: str = "", source: str = "") -> ToolListing | Unauthenticated: ...
 
@@ -63,6 +64,7 @@ class McpRequestHandler:
             send, (*context.headers, (b"x-request-id", str(self._request_id).encode()))
         )
         self._bearer = ""
+        self._token: ParsedBearerToken | None = None
 
     async def run(self) -> None:
         with bind_context(RequestContext(self._request_id, self._source)):
@@ -93,7 +95,8 @@ class McpRequestHandler:
         bearer = request_headers.read_bearer(self._headers, settings)
         if isinstance(bearer, ErrorResponse):
             return bearer
-        if tokens.parse(bearer) is None:
+        self._token = tokens.parse(bearer)
+        if self._token is None:
             message = "This is not a Gatehouse token, or a part of it is missing."
             return request_headers.unauthenticated_error(settings, "malformed", message)
         self._bearer = bearer
@@ -142,7 +145,7 @@ class McpRequestHandler:
         keep_alive_timer = asyncio.get_running_loop().call_later(KEEP_ALIVE_SECONDS, self._response_writer.keep_alive)
         try:
             call_result = await clients.run_until_disconnect(
-                self._receive, self._context.gateway.call_tool(self._build_call(request))
+                self._receive, self._context.gateway.call_tool(self._build_request(request))
             )
         finally:
             keep_alive_timer.cancel()
@@ -150,11 +153,13 @@ class McpRequestHandler:
             self._response_writer.abandon()
         return call_result
 
-    def _build_call(self, request: McpRequest) -> IncomingCall:
-        return IncomingCall(
-            bearer=self._bearer,
-            server=self._server,
-            tool=request.name,
+    def _build_request(self, request: McpRequest) -> CallRequest:
+        server, tool = (self._server, request.name) if self._server else split_tool_name(request.name)
+        assert self._token is not None  # requests without a token are refused by their headers
+        return CallRequest(
+            self._token,
+            server,
+            tool,
             arguments=request.arguments,
             request_id=self._request_id,
             source=self._source,
@@ -163,7 +168,6 @@ class McpRequestHandler:
             on_progress=None
             if request.progress_token is None
             else self._progress_callback(ProgressNotificationBuilder(request.progress_token)),
-            protocol_version=request.version,
         )
 
     def _progress_callback(self, notifier: ProgressNotificationBuilder) -> OnProgress:

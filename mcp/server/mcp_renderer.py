@@ -9,7 +9,7 @@ from django.db import InterfaceError, OperationalError
 
 from common.asgi.headers import HeaderPairs
 from common.errors import GatehouseError, RateLimited
-from mcp.gateway.pipeline import CallResult
+from mcp.gateway.types import CallResult
 from mcp.server import errors, request_headers, results
 from mcp.server.errors import ErrorResponse
 from mcp.server.request_headers import EndpointSettings
@@ -62,11 +62,12 @@ def render_result(
 
 def build_quota_headers(call_result: CallResult) -> HeaderPairs:
     """Build the quota headers, the same as those of REST. An open stream carries the call id only in its result."""
+    quota = call_result.quota
     values: list[tuple[bytes, UUID | int | None]] = [
         (b"x-call-id", call_result.call_id if call_result.recorded else None),
         (b"retry-after", call_result.retry_after),
-        (b"ratelimit-remaining", call_result.remaining),
-        (b"ratelimit-reset", call_result.reset),
+        (b"ratelimit-remaining", quota.remaining if quota else None),
+        (b"ratelimit-reset", quota.reset if quota else None),
     ]
     return tuple((name, str(value).encode()) for name, value in values if value is not None)
 

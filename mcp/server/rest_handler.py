@@ -6,7 +6,6 @@ requests, so that each request has one interpretation.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -22,10 +21,12 @@ from common.errors import InvalidInput
 from common.ids import parse_uuid, uuid7
 from common.strict_json import StrictJsonError
 from mcp.gateway import pipeline
+from mcp.gateway.types import CallRequest, split_tool_name
 from mcp.server import body_reader, request_headers, rest_renderer
 from mcp.server.errors import ErrorResponse
 from mcp.server.rest_renderer import RestResponse
 from nhi.credentials import tokens
+from nhi.credentials.tokens import ParsedBearerToken
 
 CALL_PATH = re.compile(r"/(?:api/nhi/)?mcp/tools/([^/\n]{1,400})/call")
 BODY_LENGTHS = range(1, 1024 * 1024 + 1)
@@ -65,13 +66,13 @@ class RestCallHandler:
         token = tokens.parse(bearer.strip()) if scheme.lower() == "bearer" else None
         if token is None or (isinstance(token, tokens.ParsedCredentialToken) and token.prefix == "usr"):
             return None
-        return cls(match[1], bearer.strip(), head, scope, receive, response_counter(scope, send), headers)
+        return cls(match[1], token, head, scope, receive, response_counter(scope, send), headers)
 
     def __init__(
-        self, name: str, bearer: str, head: Mapping[bytes, bytes], scope: dict[str, Any], receive: Receive, send: Any,
-        headers: HeaderPairs,
+        self, name: str, token: ParsedBearerToken, head: Mapping[bytes, bytes], scope: dict[str, Any],
+        receive: Receive, send: Any, headers: HeaderPairs,
     ) -> None:  # fmt: skip
-        self._name, self._bearer = name, bearer
+        self._name, self._token = name, token
         self._receive, self._send, self._headers = receive, send, headers
         self._request_id = parse_uuid(_header_text(head, b"x-request-id")) or uuid7()
         self._source = clients.client_source(scope, _header_text(head, b"x-forwarded-for"))
@@ -91,18 +92,17 @@ class RestCallHandler:
         body = await body_reader.read_body(self._receive)
         if isinstance(body, ErrorResponse):
             raise InvalidInput("The body did not arrive in time.")
-        call_result = await clients.run_until_disconnect(self._receive, pipeline.call_tool(self._build_call(body)))
+        call_result = await clients.run_until_disconnect(self._receive, pipeline.call_tool(self._build_request(body)))
         return None if call_result is None else rest_renderer.render_result(call_result)
 
-    def _build_call(self, body: bytes) -> pipeline.IncomingCall:
+    def _build_request(self, body: bytes) -> CallRequest:
         """Build the call. An invalid body is reported only after the decision whether the caller may see the tool."""
-        call = pipeline.IncomingCall(self._bearer, "", self._name, {}, self._request_id, self._source)
         try:
-            parameters, call_context = rest_renderer.parse_call_body(_parse_json(body))
+            fields = rest_renderer.parse_call_body(_parse_json(body))
         except InvalidInput as error:
-            fields = tuple((field_error.field, field_error.message) for field_error in error.fields)
-            return replace(call, problem=error.message, problem_fields=fields)
-        return replace(call, arguments=parameters, context=call_context)
+            fields = rest_renderer.describe_invalid_body(error)
+        server, tool = split_tool_name(self._name)
+        return CallRequest(self._token, server, tool, request_id=self._request_id, source=self._source, **fields)
 
     async def _send_response(self, response: RestResponse) -> None:
         body = orjson.dumps(response.body)

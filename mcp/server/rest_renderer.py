@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Required, TypedDict
 
 from django.conf import settings
 
 from common import context
 from common.errors import FieldError, InvalidInput
-from mcp.gateway.pipeline import CallerContext, CallResult
+from mcp.gateway.types import CallerContext, CallResult
 from mcp.server.request_parser import CONTEXT_FIELDS
 from nhi.authorization import oauth
 from nhi.choices import CallStatus
@@ -17,6 +17,15 @@ from nhi.decisions.reasons import kind_of
 NOT_FOUND_MESSAGE = "There is nothing here that you can see."
 #: Context fields whose name in the log row differs.
 RECORD_FIELD_NAMES = {"conversation_id": "thread_id"}
+
+
+class RequestFields(TypedDict, total=False):
+    """The fields of a `CallRequest` that come from a request's body."""
+
+    arguments: Required[dict[str, Any]]
+    context: CallerContext
+    problem: str
+    problem_fields: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -33,13 +42,13 @@ def render_result(call_result: CallResult) -> RestResponse:
         body = {
             "call_id": str(call_result.call_id),
             "result": render_tool_result(call_result.result),
-            "latency_ms": call_result.latency_ms,
+            "latency_ms": round(call_result.duration_ms, 3),
         }
         return RestResponse(200, body, _build_headers(call_result))
     if call_result.status == "pending_approval":
         expires_at = call_result.expires_at.isoformat().replace("+00:00", "Z") if call_result.expires_at else None
         body = {"call_id": str(call_result.call_id), "status": "pending_approval", "expires_at": expires_at}
-        if call_result.needs_superuser:
+        if call_result.refusal is not None and call_result.refusal.needs_superuser:
             body["message"] = call_result.message
         return RestResponse(202, body, _build_headers(call_result))
     if call_result.status == "unauthenticated":
@@ -54,7 +63,7 @@ def render_result(call_result: CallResult) -> RestResponse:
     return _render_refusal(call_result)
 
 
-def parse_call_body(body: Any) -> tuple[dict[str, Any], CallerContext]:
+def parse_call_body(body: Any) -> RequestFields:
     """Return the arguments and the context of the call."""
     if not isinstance(body, dict):
         raise InvalidInput("Send a JSON object with parameters.")
@@ -72,7 +81,13 @@ def parse_call_body(body: Any) -> tuple[dict[str, Any], CallerContext]:
         first = problems[0]
         raise InvalidInput(f"{first.field}: {first.message}", fields=problems)
     assert isinstance(parameters, dict)  # checked above
-    return parameters, build_call_context(context_fields)
+    return {"arguments": parameters, "context": build_call_context(context_fields)}
+
+
+def describe_invalid_body(error: InvalidInput) -> RequestFields:
+    """Return what a call carries whose body could not be parsed."""
+    problem_fields = tuple((field_error.field, field_error.message) for field_error in error.fields)
+    return {"arguments": {}, "problem": error.message, "problem_fields": problem_fields}
 
 
 def build_call_context(fields: Mapping[str, str | None]) -> CallerContext:
@@ -100,8 +115,8 @@ def _render_refusal(call_result: CallResult) -> RestResponse:
         details["result"] = render_tool_result(call_result.result)
     if call_result.retry_after is not None:
         details["retry_after"] = call_result.retry_after
-    if call_result.breaker_scope:
-        details["breaker"] = {"scope": call_result.breaker_scope}
+    if call_result.refusal is not None and call_result.refusal.breaker_scope:
+        details["breaker"] = {"scope": call_result.refusal.breaker_scope}
     if call_result.call_id is not None and call_result.recorded:
         details["call_id"] = str(call_result.call_id)
     code = call_result.error_code or "Unauthorized"
@@ -110,11 +125,12 @@ def _render_refusal(call_result: CallResult) -> RestResponse:
 
 
 def _build_headers(call_result: CallResult) -> dict[str, str]:
+    quota = call_result.quota
     values = {
         "X-Call-ID": call_result.call_id if call_result.recorded else None,
         "Retry-After": call_result.retry_after,
-        "RateLimit-Remaining": call_result.remaining,
-        "RateLimit-Reset": call_result.reset,
+        "RateLimit-Remaining": quota.remaining if quota else None,
+        "RateLimit-Reset": quota.reset if quota else None,
     }
     return {name: str(value) for name, value in values.items() if value is not None}
 

@@ -75,6 +75,14 @@ def parse(token: str) -> ParsedBearerToken | None:
     return None
 
 
+def parse_known(token: str) -> ParsedBearerToken:
+    """Parse a token that Gatehouse has just issued, or accepted for this request."""
+    parsed = parse(token)
+    if parsed is None:
+        raise ValueError("This is not a token of Gatehouse.")
+    return parsed
+
+
 def mint_short_token(claims: ShortTokenClaims) -> str:
     payload = {
         name: str(value) if isinstance(value, UUID) else value for name, value in asdict(claims).items() if value

@@ -9,9 +9,10 @@ from common.context import RequestContext, bind_context
 from common.errors import GatehouseError
 from common.ids import uuid7
 from mcp.gateway import pipeline
-from mcp.gateway.pipeline import CallResult, IncomingCall
+from mcp.gateway.types import CallRequest, CallResult, split_tool_name
 from nhi.authorization.authentication import Unauthenticated
 from nhi.choices import CallStatus
+from nhi.credentials import tokens
 from supervisor.chat import Call
 from supervisor.chat.offers import MOST, Offer
 from supervisor.choices import ErrorCategory
@@ -47,17 +48,19 @@ class Tools:
         """What came of a call, for the model to read: a result, or the sentence of its refusal."""
         name = self._offer.tool(call.name)
         request_id = uuid7()
-        known = {
-            "bearer": self._token,
-            "server": "",
-            "request_id": request_id,
-            "source": SOURCE,
-            "entry_point": "model",
-        }
+        server, tool = split_tool_name(name)
+        request = CallRequest(
+            tokens.parse_known(self._token),
+            server,
+            tool,
+            request_id=request_id,
+            source=SOURCE,
+            entry_point="model",
+            **_arguments(call),
+        )
         with bind_context(RequestContext(request_id, SOURCE)):
-            ask = _ask(call, tool=name, **known)
             try:
-                outcome = await pipeline.call_tool(ask)
+                outcome = await pipeline.call_tool(request)
             except GatehouseError as problem:
                 # The gateway could not decide: nothing was called, and there is no row of it.
                 self._tell(f"tool {name}: {problem.code}")
@@ -66,15 +69,16 @@ class Tools:
         return _cut(_shown(outcome))
 
 
-def _ask(call: Call, **known: Any) -> IncomingCall:
-    """Arguments that cannot be read are somebody's call all the same: whether the tool may be known of comes first."""
+def _arguments(call: Call) -> dict[str, Any]:
+    """The arguments as fields of the request. Invalid ones are reported only after the decision whether the caller may
+    see the tool."""
     try:
         arguments = strict_json.loads(call.arguments.encode() or b"{}")
     except strict_json.StrictJsonError as problem:
-        return IncomingCall(arguments={}, problem=f"The arguments cannot be read: {problem}", **known)
+        return {"arguments": {}, "problem": f"The arguments cannot be read: {problem}"}
     if not isinstance(arguments, dict):
-        return IncomingCall(arguments={}, problem="The arguments must be a JSON object.", **known)
-    return IncomingCall(arguments=arguments, **known)
+        return {"arguments": {}, "problem": "The arguments must be a JSON object."}
+    return {"arguments": arguments}
 
 
 def _shown(outcome: CallResult) -> str:

@@ -9,12 +9,13 @@ from common import executors
 from common.ids import uuid7
 from mcp.approvals import decisions
 from mcp.gateway import pipeline
+from mcp.gateway.types import CallRequest, CallResult
 from mcp.limits import budgets
 from mcp.models import CallApproval, Tool
 from nhi import demo
 from nhi.access import grants
 from nhi.actors import SYSTEM
-from nhi.credentials import credentials
+from nhi.credentials import credentials, tokens
 from nhi.models import InvocationLog
 from tests.console.conftest import enter, identity
 from tests.console.gateway import add, approve, person, tool_of
@@ -35,12 +36,10 @@ def test_what_the_gateway_writes_reads_on_the_pages(upstreams: Peer) -> None:
     server = add(upstreams)
     tool = approve(tool_of(server))
     planner = identity("planner")
-    token = credentials.issue(actor=SYSTEM, holder=planner).token
+    token = tokens.parse_known(credentials.issue(actor=SYSTEM, holder=planner).token)
 
-    def call(**arguments: Any) -> pipeline.CallResult:
-        ask = pipeline.IncomingCall(
-            bearer=token, server="todo", tool="echo", arguments=arguments, request_id=uuid7(), source="127.0.0.1"
-        )
+    def call(**arguments: Any) -> CallResult:
+        ask = CallRequest(token, "todo", "echo", arguments, request_id=uuid7(), source="127.0.0.1")
         return executors.background_loop.run(pipeline.call_tool(ask), timeout=20)
 
     refused = call(text="a")

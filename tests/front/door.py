@@ -3,12 +3,13 @@
 import asyncio
 import json
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from common import context
-from mcp.gateway.pipeline import CallResult, IncomingCall
 from mcp.gateway.tool_list import ToolListing
+from mcp.gateway.types import CallLease, CallRefusal, CallRequest, CallResult
 from mcp.server import application
 from nhi.authorization.authentication import Unauthenticated
 from nhi.credentials import tokens
@@ -20,7 +21,23 @@ TOKEN = tokens.make_credential_token("agt").token
 WAIT = 5.0
 
 
-DONE = CallResult(CALL, "success", result={"content": [{"type": "text", "text": "done"}]})
+LEASE = CallLease(
+    CALL, CALL, "create", revision=1, era="modern", timeout=10, definition_id=CALL, decided_at=datetime.now(UTC), row={}
+)
+
+
+def made(status: str, *rest: str, **more: Any) -> CallResult:
+    """What became of a call that was let through."""
+    return CallResult(status, *rest, lease=LEASE, **more)
+
+
+def refused(status: str, reason: str, message: str, *, tool_is_visible: bool = True, **more: Any) -> CallResult:
+    refusal = CallRefusal(CALL, reason, message, tool_is_visible=tool_is_visible, **more)
+    return CallResult(status, reason, message, refusal=refusal)
+
+
+DONE = made("success", result={"content": [{"type": "text", "text": "done"}]})
+UNKNOWN = CallResult("unauthenticated", "credential_revoked", "It was revoked.")
 
 
 class Gateway:
@@ -29,12 +46,12 @@ class Gateway:
     def __init__(self, outcome: Any = DONE, listing: Any = None) -> None:
         self.outcome = outcome
         self.listing = ToolListing(CALLER, []) if listing is None else listing
-        self.asked: list[IncomingCall] = []
+        self.asked: list[CallRequest] = []
         self.contexts: list[context.RequestContext] = []
         self.begun = asyncio.Event()
         self.cancelled = False
 
-    async def call_tool(self, ask: IncomingCall) -> CallResult:
+    async def call_tool(self, ask: CallRequest) -> CallResult:
         self.asked.append(ask)
         self.contexts.append(context.current())
         self.begun.set()
@@ -44,7 +61,7 @@ class Gateway:
             self.cancelled = True
             raise
 
-    async def _said(self, ask: IncomingCall) -> CallResult:
+    async def _said(self, ask: CallRequest) -> CallResult:
         if isinstance(self.outcome, Exception):
             raise self.outcome
         if callable(self.outcome):

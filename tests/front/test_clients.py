@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mcp.gateway.pipeline import CallResult, IncomingCall
 from mcp.gateway.tool_list import ToolListing
+from mcp.gateway.types import CallRequest, CallResult
 from tests.front.asking import META, body, headers, message
-from tests.front.door import CALL, CALLER, DONE, TOKEN, Gateway
+from tests.front.door import CALLER, DONE, TOKEN, Gateway, refused
 from tests.front.served import DEADLINE, served
 from tests.services.peers import sdk_client
 from tests.services.waiting import wait_for
@@ -19,7 +19,7 @@ from tests.services.waiting import wait_for
 pytestmark = pytest.mark.capability("MCP-06")
 
 
-async def endless(ask: IncomingCall) -> CallResult:
+async def endless(ask: CallRequest) -> CallResult:
     if ask.on_progress is not None:
         await ask.on_progress({"progress": 1})
     await asyncio.Event().wait()
@@ -27,11 +27,10 @@ async def endless(ask: IncomingCall) -> CallResult:
 
 
 def test_the_official_client_lists_every_page_and_calls() -> None:
-    async def work(ask: IncomingCall) -> CallResult:
-        if ask.tool != "t0001":
-            return CallResult(
-                CALL, "permission_denied", "grant_expired", "The grant has ended.", tool_is_visible=ask.tool == "t0002"
-            )
+    async def work(ask: CallRequest) -> CallResult:
+        if ask.server != "t0001":
+            visible = ask.server == "t0002"
+            return refused("permission_denied", "grant_expired", "The grant has ended.", tool_is_visible=visible)
         assert ask.on_progress is not None
         for step in (1, 2):
             await ask.on_progress({"progress": step, "total": 2, "message": f"step {step}"})

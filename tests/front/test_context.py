@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
-from mcp.gateway.pipeline import CallerContext
+from mcp.gateway.types import CallerContext
 from mcp.server import request_headers, request_parser, rest_renderer
 from mcp.server.request_parser import CONTEXT_FIELDS, CONTEXT_KEY, McpRequest
 from tests.front.asking import META, body, headers, message
@@ -21,7 +21,7 @@ def over_mcp(said: dict[str, Any]) -> CallerContext | None:
 
 def over_rest(said: dict[str, Any]) -> CallerContext | None:
     try:
-        return rest_renderer.parse_call_body({"parameters": {}, "context": said})[1]
+        return rest_renderer.parse_call_body({"parameters": {}, "context": said})["context"]
     except InvalidInput:
         return None
 

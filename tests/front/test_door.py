@@ -10,11 +10,12 @@ from django.db import OperationalError
 from mcp_types import methods
 
 from common.errors import Conflict, RateLimited, RecordUnavailable
-from mcp.gateway.pipeline import CallResult
 from mcp.gateway.tool_list import ToolListing
+from mcp.limits.budget_state import RemainingQuota
 from nhi.authorization.authentication import Unauthenticated
+from nhi.credentials import tokens
 from tests.front.asking import META, VERSION, body, message
-from tests.front.door import CALL, CALLER, TOKEN, Client, Gateway, ask
+from tests.front.door import CALL, CALLER, TOKEN, UNKNOWN, Client, Gateway, ask, made, refused
 
 pytestmark = pytest.mark.capability("MCP-06")
 REQUEST = "0193c9a4-0000-7000-8000-000000000001"
@@ -36,8 +37,8 @@ def test_the_gateway_is_told_who_asks_for_what_and_from_where() -> None:
     context = {"conversation_id": "c", "session_id": "s", "task_id": "t", "user_instruction": "u"}
     ask(gateway, message(meta={**META, "gatehouse/context": context}), x_request_id=REQUEST, path="/mcp/todo")
     [asked] = gateway.asked
-    assert (asked.bearer, asked.server, asked.tool) == (TOKEN, "todo", "todo__create")
-    assert (asked.arguments, asked.entry_point, asked.protocol_version) == ({"title": "milk"}, "mcp", VERSION)
+    assert (asked.token, asked.server, asked.tool) == (tokens.parse(TOKEN), "todo", "todo__create")
+    assert (asked.arguments, asked.entry_point) == ({"title": "milk"}, "mcp")
     assert (asked.request_id, asked.source) == (UUID(REQUEST), "127.0.0.1")
     assert vars(asked.context) == {"thread_id": "c", "session_id": "s", "task_id": "t", "user_instruction": "u"}
     assert asked.on_progress is None
@@ -46,7 +47,7 @@ def test_the_gateway_is_told_who_asks_for_what_and_from_where() -> None:
 
 
 def test_a_tool_that_was_never_held_is_unknown_in_the_same_words() -> None:
-    gateway = Gateway(CallResult(CALL, "permission_denied", "not_granted", "secret words", tool_is_visible=False))
+    gateway = Gateway(refused("permission_denied", "not_granted", "secret words", tool_is_visible=False))
     found = [ask(gateway, message(name=name)) for name in ("todo__create", "no__such")]
     assert [one.status for one in found] == [400, 400]
     assert found[0].answer["error"]["code"] == -32602
@@ -56,7 +57,7 @@ def test_a_tool_that_was_never_held_is_unknown_in_the_same_words() -> None:
 
 
 def test_a_refusal_of_what_is_held_is_a_result_with_its_reason() -> None:
-    found = ask(Gateway(CallResult(CALL, "permission_denied", "grant_expired", "The grant has ended.")))
+    found = ask(Gateway(refused("permission_denied", "grant_expired", "The grant has ended.")))
     assert (found.status, found.header("x-call-id")) == (200, str(CALL))
     result = found.answer["result"]
     methods.validate_server_result("tools/call", VERSION, result)
@@ -67,7 +68,7 @@ def test_a_refusal_of_what_is_held_is_a_result_with_its_reason() -> None:
 
 def test_arguments_that_break_the_schema_are_named_to_the_model() -> None:
     broken = (("parameters.title", "5 is not a string."),)
-    found = ask(Gateway(CallResult(CALL, "error", "invalid_parameters", "The arguments do not fit.", fields=broken)))
+    found = ask(Gateway(refused("error", "invalid_parameters", "The arguments do not fit.", fields=broken)))
     result = found.answer["result"]
     assert result["content"][0]["text"] == "The arguments do not fit.\nparameters.title: 5 is not a string."
     fields = [{"field": "parameters.title", "message": "5 is not a string."}]
@@ -76,14 +77,14 @@ def test_arguments_that_break_the_schema_are_named_to_the_model() -> None:
 
 @pytest.mark.parametrize("reason", ["breaker_open", "identity_suspended", "a reason of tomorrow"])
 def test_what_is_no_failure_of_a_call_that_was_made_is_a_refusal(reason: str) -> None:
-    found = ask(Gateway(CallResult(CALL, "error", reason, "No.")))
+    found = ask(Gateway(refused("error", reason, "No.")))
     meta = found.answer["result"]["_meta"]
     assert meta["gatehouse/denied"]["reason"] == reason
     assert "gatehouse/failed" not in meta
 
 
 def test_a_limit_says_when_to_come_back() -> None:
-    told = CallResult(CALL, "rate_limited", "hourly_quota", "Enough.", retry_after=7, remaining=0, reset=7)
+    told = refused("rate_limited", "hourly_quota", "Enough.", retry_after=7, quota=RemainingQuota(0, 7))
     found = ask(Gateway(told))
     assert found.status == 200
     assert found.answer["result"]["_meta"]["gatehouse/denied"]["retry_after"] == 7
@@ -93,9 +94,7 @@ def test_a_limit_says_when_to_come_back() -> None:
 
 def test_a_call_that_waits_for_a_person_says_until_when() -> None:
     until = datetime(2026, 11, 18, 15, tzinfo=UTC)
-    found = ask(
-        Gateway(CallResult(CALL, "pending_approval", "approval_required", "Somebody must agree.", expires_at=until))
-    )
+    found = ask(Gateway(refused("pending_approval", "approval_required", "Somebody must agree.", expires_at=until)))
     denied = found.answer["result"]["_meta"]["gatehouse/denied"]
     assert denied == {
         "reason": "approval_required", "call_id": str(CALL), "expires_at": "2026-11-18T15:00:00+00:00"
@@ -103,9 +102,9 @@ def test_a_call_that_waits_for_a_person_says_until_when() -> None:
 
 
 def test_an_upstreams_own_error_is_relayed_and_ours_is_marked() -> None:
-    theirs = ask(Gateway(CallResult(CALL, "error", "upstream", result={"content": [], "isError": True, "x": 1})))
+    theirs = ask(Gateway(made("error", "upstream", result={"content": [], "isError": True, "x": 1})))
     assert theirs.answer["result"]["x"] == 1
-    ours = ask(Gateway(CallResult(CALL, "error", "timeout", "The server did not answer in time.")))
+    ours = ask(Gateway(made("error", "timeout", "The server did not answer in time.")))
     meta = ours.answer["result"]["_meta"]
     assert ours.answer["result"]["isError"] is True
     assert meta["gatehouse/failed"] == {"reason": "timeout", "call_id": str(CALL)}
@@ -113,12 +112,12 @@ def test_an_upstreams_own_error_is_relayed_and_ours_is_marked() -> None:
 
 
 def test_a_refused_call_never_shows_a_result() -> None:
-    found = ask(Gateway(CallResult(CALL, "permission_denied", "revoked", "No.", result={"content": ["secret"]})))
+    found = ask(Gateway(made("permission_denied", "revoked", "No.", result={"content": ["secret"]})))
     assert b"secret" not in found.body
 
 
 def test_a_token_that_does_not_hold_is_401() -> None:
-    called = ask(Gateway(CallResult(None, "unauthenticated", "credential_revoked", "It was revoked.")))
+    called = ask(Gateway(UNKNOWN))
     listed = ask(Gateway(listing=Unauthenticated("credential_revoked", "It was revoked.")), message("tools/list"))
     for found in (called, listed):
         assert found.status == 401

@@ -2,13 +2,12 @@
 
 import pytest
 
-from mcp.gateway.pipeline import CallResult
 from tests.front.asking import META, message
-from tests.front.door import CALL, Gateway, ask
+from tests.front.door import Gateway, ask, made
 
 pytestmark = pytest.mark.capability("MCP-06")
 SAID = "The tool needs sampling."
-NEEDY = CallResult(CALL, "error", "invalid_parameters", SAID, required_capabilities=("sampling",))
+NEEDY = made("error", "invalid_parameters", SAID, required_capabilities=("sampling",))
 
 
 def test_a_client_that_left_them_out_is_told_which() -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from mcp.gateway.pipeline import CallResult, IncomingCall
+from mcp.gateway.types import CallRequest, CallResult
 from mcp.server import response_writer
 from mcp.server.errors import ErrorResponse
 from tests.front.asking import META, message
-from tests.front.door import DONE, WAIT, Client, Gateway
+from tests.front.door import DONE, UNKNOWN, WAIT, Client, Gateway
 
 pytestmark = pytest.mark.capability("MCP-06")
 TOLD = message(meta={**META, "progressToken": "mine"})
@@ -30,13 +30,13 @@ async def nothing_left() -> None:
         await asyncio.sleep(0)
 
 
-async def say(ask: IncomingCall, **said: Any) -> None:
+async def say(ask: CallRequest, **said: Any) -> None:
     assert ask.on_progress is not None
     await ask.on_progress(said)
 
 
 def test_progress_comes_before_the_answer_on_one_stream() -> None:
-    async def work(ask: IncomingCall) -> CallResult:
+    async def work(ask: CallRequest) -> CallResult:
         await say(ask, progress=1, total=2, message="half", progressToken="theirs")
         await say(ask, progress=1)
         await say(ask, progress=2)
@@ -64,7 +64,7 @@ def test_progress_reaches_the_client_while_the_call_goes_on() -> None:
     async def scene() -> Client:
         seen = asyncio.Event()
 
-        async def work(ask: IncomingCall) -> CallResult:
+        async def work(ask: CallRequest) -> CallResult:
             await say(ask, progress=1)
             await seen.wait()
             return DONE
@@ -81,9 +81,9 @@ def test_progress_reaches_the_client_while_the_call_goes_on() -> None:
 
 
 def test_a_refusal_after_the_stream_began_is_its_last_event() -> None:
-    async def work(ask: IncomingCall) -> CallResult:
+    async def work(ask: CallRequest) -> CallResult:
         await say(ask, progress=1)
-        return CallResult(None, "unauthenticated", "credential_revoked", "It was revoked.")
+        return UNKNOWN
 
     found = run(lambda: Client(Gateway(work)).post(TOLD))
     assert found.status == 200
@@ -98,7 +98,7 @@ def test_a_long_silence_becomes_a_stream_that_is_kept_alive(monkeypatch: pytest.
     async def scene() -> Client:
         client = Client(gateway := Gateway())
 
-        async def work(_ask: IncomingCall) -> CallResult:
+        async def work(_ask: CallRequest) -> CallResult:
             while len(client.sent) < 4:
                 await client.said.wait()
                 client.said.clear()
@@ -116,7 +116,7 @@ def test_a_long_silence_becomes_a_stream_that_is_kept_alive(monkeypatch: pytest.
 @pytest.mark.parametrize("streaming", [False, True])
 def test_a_client_that_goes_away_cancels_its_call_and_hears_nothing_more(streaming: bool) -> None:
     async def scene() -> Client:
-        async def work(ask: IncomingCall) -> CallResult:
+        async def work(ask: CallRequest) -> CallResult:
             if streaming:
                 await say(ask, progress=1)
             await asyncio.Event().wait()
@@ -143,7 +143,7 @@ def test_a_gateway_that_settles_first_is_waited_for() -> None:
     settled = []
 
     async def scene() -> None:
-        async def work(_ask: IncomingCall) -> CallResult:
+        async def work(_ask: CallRequest) -> CallResult:
             try:
                 await asyncio.Event().wait()
             finally:
@@ -164,7 +164,7 @@ def test_a_gateway_that_settles_first_is_waited_for() -> None:
 
 def test_the_end_of_the_server_is_told_and_not_taken_for_the_clients() -> None:
     async def scene() -> None:
-        async def work(ask: IncomingCall) -> CallResult:
+        async def work(ask: CallRequest) -> CallResult:
             await say(ask, progress=1)
             await asyncio.Event().wait()
             raise AssertionError
@@ -187,7 +187,7 @@ def test_a_slow_client_slows_no_upstream_down(monkeypatch: pytest.MonkeyPatch) -
     told = 1000
 
     async def scene() -> Client:
-        async def work(ask: IncomingCall) -> CallResult:
+        async def work(ask: CallRequest) -> CallResult:
             for number in range(told):
                 await say(ask, progress=number)
             done.set()

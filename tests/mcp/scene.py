@@ -13,8 +13,9 @@ from common import egress
 from common.ids import uuid7
 from mcp.client import transports
 from mcp.gateway import pipeline
-from mcp.gateway.pipeline import CallerContext, CallResult, IncomingCall
+from mcp.gateway.types import CallerContext, CallRequest, CallResult, split_tool_name
 from mcp.models import Server, Tool
+from nhi.credentials import tokens
 from nhi.models import InvocationLog
 from tests.mcp import world
 from tests.mcp.world import Wanted
@@ -38,15 +39,14 @@ class Scene:
             server__name=self.name, name=name
         )
 
-    def ask(
-        self, tool: str = "echo", arguments: Json | None = None, *, agent: str = "bot", **more: Any
-    ) -> IncomingCall:
-        given = {"bearer": self.made["tokens"].get(agent, agent), "server": "", "source": "127.0.0.1", **more}
-        name = tool if "__" in tool else f"{self.name}__{tool}"
-        return IncomingCall(
-            tool=name, arguments=arguments or {}, request_id=given.pop("request_id", uuid7()), context=self.context,
-            **given,
-        )  # fmt: skip
+    def ask(self, tool: str = "echo", arguments: Json | None = None, *, agent: str = "bot", **more: Any) -> CallRequest:
+        given = {"source": "127.0.0.1", "request_id": uuid7(), "context": self.context, **more}
+        server, name = split_tool_name(tool if "__" in tool else f"{self.name}__{tool}")
+        return CallRequest(self.token(agent), server, name, arguments or {}, **given)
+
+    def token(self, agent: str) -> tokens.ParsedBearerToken:
+        """Of an agent of this world, or of who holds this token."""
+        return tokens.parse_known(self.made["tokens"].get(agent, agent))
 
     def call(self, tool: str = "echo", arguments: Json | None = None, *, agent: str = "bot", **more: Any) -> CallResult:
         return run(pipeline.call_tool(self.ask(tool, arguments, agent=agent, **more)))
@@ -69,7 +69,7 @@ async def _whole(work: Coroutine[Any, Any, T]) -> T:
         await egress.close_session()
 
 
-async def left_alone(ask: IncomingCall, after: asyncio.Event | None = None, *, seconds: float = 0.0) -> None:
+async def left_alone(ask: CallRequest, after: asyncio.Event | None = None, *, seconds: float = 0.0) -> None:
     """A caller that goes away while its call is under way."""
     task = asyncio.create_task(pipeline.call_tool(ask))
     if after is not None:

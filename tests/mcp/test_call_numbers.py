@@ -33,7 +33,7 @@ CASES = {
     ("unauthenticated", "credential_unknown"): lambda town, _: town.call(
         agent=tokens.make_credential_token("agt").token
     ),
-    ("unauthenticated", "malformed"): lambda town, _: town.call(agent="no token"),
+    ("unauthenticated", "malformed"): lambda town, _: town.call(agent=tokens.make_credential_token("usr").token),
 }
 
 

@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -18,9 +17,15 @@ from common.errors import RecordUnavailable
 from mcp.gateway import arguments, pipeline
 from mcp.gateway.batch import batch_transaction, database, decision, result_writer
 from mcp.gateway.batch.worker import BatchWorker, batch_worker
-from mcp.gateway.types import CallLease, CallOutcome, CallRefusal, CallRequest, DatabaseUnavailable
+from mcp.gateway.types import (
+    CallLease,
+    CallRefusal,
+    CallRequest,
+    CallResult,
+    CheckedArguments,
+    DatabaseUnavailable,
+)
 from mcp.models import Breaker, Call, CallApproval
-from nhi.credentials import tokens
 from nhi.models import InvocationLog, RefusedAuthentication
 from tests.mcp import peer
 from tests.mcp.peer import Peer
@@ -51,15 +56,12 @@ def made(far_side: Peer) -> Scene:
     return known
 
 
-def wish(made: Scene, tool: str = "echo", **parameters: Any) -> CallRequest:
-    ask = made.ask(tool, parameters)
-    shown = tokens.parse(ask.bearer)
-    assert shown is not None
-    found = pipeline._build_request(ask, shown)
-    return replace(
-        found,
-        checked=arguments.check_remembered_schemas(pipeline._caller_key(found), found.server, found.tool, parameters),
-    )
+def wish(
+    made: Scene, tool: str = "echo", agent: str = "bot", **parameters: Any
+) -> tuple[CallRequest, CheckedArguments]:
+    """A call as the pipeline gives it to the desk."""
+    ask = made.ask(tool, parameters, agent=agent)
+    return ask, arguments.check_remembered_schemas(ask)
 
 
 @contextmanager
@@ -174,7 +176,7 @@ def test_the_same_call_asked_for_at_several_places_waits_once(far_side: Peer) ->
         for number in range(8):
             wishes = [wish(made, n=number) for _ in several]
             found = at_once([
-                lambda one=one, about=about: one.decide(about).result(10)
+                lambda one=one, about=about: one.decide(*about).result(10)
                 for one, about in zip(several, wishes, strict=True)
             ])  # fmt: skip
             assert [answer.reason for answer in found] == ["approval_required"] * 3
@@ -208,7 +210,7 @@ def test_a_call_whose_row_was_held_for_too_long_is_decided_again(
     monkeypatch.setattr(database, "SESSION_SETTINGS", ("SET lock_timeout = 200",))
     reserve, failures, freed = batch_transaction.reserve_calls, [], threading.Event()
 
-    def reserve_and_free(requests: Sequence[CallRequest]) -> Any:
+    def reserve_and_free(requests: Sequence[tuple[CallRequest, CheckedArguments]]) -> Any:
         try:
             return reserve(requests)
         except OperationalError as error:
@@ -223,7 +225,7 @@ def test_a_call_whose_row_was_held_for_too_long_is_decided_again(
     holder.start()
     assert held.wait(10)
     with desks(1) as (one,):
-        assert one.decide(wish(made)).result(10).reason == "approval_required"
+        assert one.decide(*wish(made)).result(10).reason == "approval_required"
     assert failures == [LockNotAvailable]
 
 
@@ -238,9 +240,9 @@ def hold_approvals(held: threading.Event, freed: threading.Event) -> None:
         connection.close()
 
 
-def together(one: BatchWorker, wishes: list[CallRequest]) -> list[Any]:
+def together(one: BatchWorker, wishes: list[tuple[CallRequest, CheckedArguments]]) -> list[Any]:
     """In one batch."""
-    futures = [one.decide(about) for about in wishes]
+    futures = [one.decide(*about) for about in wishes]
     return [future.result(10) for future in futures]
 
 
@@ -255,25 +257,20 @@ def test_crossed_faults_of_several_servers_end(far_side: Peer) -> None:
             [fault(held(first, "a")), fault(held(second, "b"))],
             [fault(held(second, "b")), fault(held(first, "a"))],
         ]
-        written = at_once([lambda side=side: result_writer.write_outcomes(side) for side in sides])
+        written = at_once([lambda side=side: result_writer.write_results(side) for side in sides])
         assert [len(one) for one in written] == [2, 2]
     assert set(Breaker.objects.values_list("failure_count", flat=True)) == {2 * rounds}
     assert not Call.objects.exists()
 
 
 def held(made: Scene, agent: str) -> CallLease:
-    ask = made.ask("echo", agent=agent)
-    shown = tokens.parse(ask.bearer)
-    assert shown is not None
-    found = pipeline._build_request(ask, shown)
-    checked = arguments.check_remembered_schemas(pipeline._caller_key(found), found.server, found.tool, {})
-    ticket = batch_worker.decide(replace(found, checked=checked)).result(10)
+    ticket = batch_worker.decide(*wish(made, agent=agent)).result(10)
     assert isinstance(ticket, CallLease)
     return ticket
 
 
-def fault(ticket: CallLease) -> CallOutcome:
-    return CallOutcome(ticket, "error", 1.0, "upstream", "It is broken.", service_verdict="fault")
+def fault(ticket: CallLease) -> CallResult:
+    return CallResult("error", "upstream", "It is broken.", lease=ticket, service_verdict="fault")
 
 
 def test_strangers_who_come_at_several_places_are_all_counted(made: Scene) -> None:
@@ -290,8 +287,5 @@ def test_strangers_who_come_at_several_places_are_all_counted(made: Scene) -> No
     assert InvocationLog.objects.count() == 2
 
 
-def bearing(made: Scene, token: str, source: str) -> CallRequest:
-    ask = made.ask(agent=token, source=source)
-    shown = tokens.parse(token)
-    assert shown is not None
-    return pipeline._build_request(ask, shown)
+def bearing(made: Scene, token: str, source: str) -> tuple[CallRequest, CheckedArguments]:
+    return made.ask(agent=token, source=source), {}

@@ -2,15 +2,13 @@
 
 import time
 from concurrent.futures import Future
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from mcp.gateway import arguments, pipeline
+from mcp.gateway import arguments
 from mcp.gateway.batch.worker import batch_worker
 from mcp.models import Call
-from nhi.credentials import tokens
 from nhi.models import InvocationLog
 from tests.mcp.peer import Peer
 from tests.mcp.scene import scene
@@ -21,18 +19,15 @@ pytestmark = [pytest.mark.capability("AUD-03"), pytest.mark.django_db(transactio
 def test_a_call_that_is_given_up_while_the_desk_ends_has_its_row(server: Peer) -> None:
     town = scene(server.url)
     town.call()
-    ask = town.ask()
-    shown = tokens.parse(ask.bearer)
-    assert shown is not None
-    wish = pipeline._build_request(ask, shown)
-    known = arguments.check_remembered_schemas(pipeline._caller_key(wish), wish.server, wish.tool, wish.arguments)
+    wish = town.ask()
+    known = arguments.check_remembered_schemas(wish)
 
     def given_up(future: "Future[Any]") -> None:
         # By now the desk has been told to end.
         time.sleep(0.3)
-        pipeline._record_abandoned_call(future)
+        batch_worker._record_abandoned_call(future)
 
-    batch_worker.decide(replace(wish, checked=known)).add_done_callback(given_up)
+    batch_worker.decide(wish, known).add_done_callback(given_up)
     batch_worker.stop()
     row = InvocationLog.objects.get(pk=wish.call_id)
     assert (row.status, row.reason) == ("error", "cancelled")

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -13,14 +12,12 @@ import pytest
 from django.db import connection
 
 from common.db import clock
-from mcp.gateway import arguments, pipeline
+from mcp.gateway import arguments
 from mcp.gateway.batch import active_calls, batch_transaction, result_writer
 from mcp.gateway.batch.worker import batch_worker
-from mcp.gateway.pipeline import CallResult
-from mcp.gateway.types import CallLease
+from mcp.gateway.types import CallLease, CallResult
 from mcp.models import Budget, BudgetWindow, Call, CallSlot
 from nhi.audit import row_macs
-from nhi.credentials import tokens
 from nhi.identities import lifecycle
 from nhi.models import AuditEvent, Identity, InvocationLog
 from tests.mcp.leases import made as made
@@ -114,20 +111,14 @@ def test_two_reapers_at_once_write_one_row_each(server: Peer) -> None:
 
 def orphans(made: Scene, count: int) -> set[UUID]:
     """Leases of a process that is gone."""
-    wishes = [pipeline._build_request(one, shown(one)) for one in (made.ask() for _ in range(count))]
-    checked = arguments.check_remembered_schemas(pipeline._caller_key(wishes[0]), "peer", "echo", {})
-    held = [batch_worker.decide(replace(wish, checked=checked)).result(10) for wish in wishes]
+    wishes = [made.ask() for _ in range(count)]
+    checked = arguments.check_remembered_schemas(wishes[0])
+    held = [batch_worker.decide(wish, checked).result(10) for wish in wishes]
     assert all(isinstance(one, CallLease) for one in held)
     batch_worker.stop()
     batch_worker.restart()
     Call.objects.update(deadline=clock.database_now() - timedelta(seconds=1))
     return {wish.call_id for wish in wishes}
-
-
-def shown(ask: pipeline.IncomingCall) -> tokens.ParsedBearerToken:
-    parsed = tokens.parse(ask.bearer)
-    assert parsed is not None
-    return parsed
 
 
 def test_a_lease_is_renewed_and_never_past_its_calls_end(made: Scene, server: Peer, monkeypatch: Any) -> None:

@@ -103,14 +103,14 @@ def test_who_leaves_during_the_call_ends_it_at_the_server(made: Scene, server: P
 def test_who_leaves_twice_still_leaves_one_row(made: Scene, server: Peer, monkeypatch: Any) -> None:
     """Once during the call, once while its row is written."""
     server.hold()
-    writing, go_on, record = threading.Event(), threading.Event(), result_writer.write_outcomes
+    writing, go_on, record = threading.Event(), threading.Event(), result_writer.write_results
 
     def slowly(outcomes: Any) -> Any:
         writing.set()
         assert go_on.wait(10)
         return record(outcomes)
 
-    monkeypatch.setattr(result_writer, "write_outcomes", slowly)
+    monkeypatch.setattr(result_writer, "write_results", slowly)
 
     async def leave() -> None:
         task = asyncio.create_task(pipeline.call_tool(made.ask()))

@@ -10,10 +10,11 @@ from uuid import UUID
 import pytest
 
 from common.ids import uuid7
-from mcp.gateway.pipeline import CallerContext
+from mcp.gateway.types import CallerContext
 from nhi.models import InvocationLog
 from tests.mcp.peer import Peer
 from tests.mcp.scene import Scene, scene
+from tests.nhi.tokens import forged as forge
 
 pytestmark = [
     pytest.mark.capability("MCP-12", "AUD-07"),
@@ -100,7 +101,7 @@ def test_each_outcome_has_its_word_and_one_line(made: Scene, server: Peer, lines
 
 
 def test_nobody_leaves_no_line(made: Scene, lines: Lines) -> None:
-    made.call(agent="nhi_agt_nobody_nothing")
+    made.call(agent=forge(made.made["tokens"]["bot"]))
     assert lines.read() == []
 
 

@@ -11,11 +11,11 @@ from django.db import connection
 
 from common.db import clock
 from mcp.gateway import pipeline
-from mcp.gateway.pipeline import CallResult
+from mcp.gateway.types import CallResult
 from mcp.models import Call, CallSlot
 from nhi.actors import SYSTEM
 from nhi.audit import row_macs
-from nhi.credentials import credentials
+from nhi.credentials import credentials, tokens
 from nhi.identities import lifecycle
 from nhi.models import Credential, Identity, InvocationLog, RefusedAuthentication
 from tests.mcp import peer
@@ -143,15 +143,14 @@ def close_connections() -> None:
     connection.close()
 
 
-@pytest.mark.parametrize("shown", ["malformed", "unknown", "revoked", "another's kind"])
+@pytest.mark.parametrize("shown", ["unknown", "revoked", "a person's"])
 def test_nobody_leaves_no_row_and_is_counted(made: Scene, far_side: Peer, shown: str) -> None:
     known = made.made["tokens"]["bot"]
     if shown == "revoked":
         credential = Credential.objects.get(pk=made.made["credentials"]["bot"])
         credentials.revoke(actor=SYSTEM, credential=credential, reason="Leaked")
-    bearer = {"malformed": known[:-1], "unknown": forged(known), "revoked": known, "another's kind": "nhi_usr_x_y"}[
-        shown
-    ]
+    persons = tokens.make_credential_token("usr").token
+    bearer = {"unknown": forged(known), "revoked": known, "a person's": persons}[shown]
     outcome = made.call("ok", agent=bearer)
     assert (outcome.status, outcome.error_code) in {("unauthenticated", "Unauthorized"), ("unauthenticated", "")}
     assert not InvocationLog.objects.exists()

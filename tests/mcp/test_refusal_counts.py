@@ -110,13 +110,12 @@ def test_names_that_no_tool_has_are_one_object(made: Scene) -> None:
 
 def test_it_is_exact_over_processes(made: Scene) -> None:
     """Each desk has a thread and a connection of its own, as each process has."""
-    ask = made.ask(agent="stranger")
     count = 10
     with desks(4) as several:
-        stranger = Scene({**made.made, "tokens": {"bot": ask.bearer}}, made.name)
+        stranger = Scene({**made.made, "tokens": {"bot": made.made["tokens"]["stranger"]}}, made.name)
 
         def flood(one: Any) -> list[Any]:
-            futures = [one.decide(wish(stranger)) for _ in range(count)]
+            futures = [one.decide(*wish(stranger)) for _ in range(count)]
             return [future.result(20) for future in futures]
 
         answers = [answer for found in at_once([lambda one=one: flood(one) for one in several]) for answer in found]

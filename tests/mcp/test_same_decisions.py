@@ -1,18 +1,16 @@
 """The gateway decides from a query of its own. It finds what `nhi.authorization.facts` and its checks find."""
 
-import hashlib
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from common import canonical_json
 from common.ids import uuid7
 from mcp.gateway.arguments import find_problems, prepare_schema
 from mcp.gateway.batch import database, decision
 from mcp.gateway.batch import facts as batch_facts
-from mcp.gateway.types import CallRequest
-from nhi.authorization import facts
+from mcp.gateway.types import CallRequest, CheckedArguments
+from nhi.authorization import facts, oauth
 from nhi.credentials import tokens
 from nhi.decisions import delegation
 from nhi.decisions.delegation import ChainLink, Principal
@@ -34,6 +32,11 @@ CASES = [
     for case in table.read()
     if case.verb == "call" and case.called and case.called.kind == "tool" and case.credential != "none"
 ]
+
+
+@pytest.fixture(autouse=True)
+def _served_where_the_tokens_are_for(settings: Any) -> None:
+    settings.PUBLIC_URL = AUDIENCE.removesuffix(oauth.MCP_PATH)
 
 
 def test_every_call_of_a_tool_is_decided_as_the_table_says() -> None:
@@ -93,40 +96,32 @@ def _stands(each: Staged, principal: Principal) -> str:
     return delegation.check_principals([principal], wanted, target, decision_id=uuid7(), at=now).condition.reason
 
 
-def decide(wishes: list[CallRequest]) -> list[Decision]:
+def decide(wishes: list[tuple[CallRequest, CheckedArguments]]) -> list[Decision]:
     asked = [
         (one.token.public_id, None, None, one.name, one.args_hash)
         if isinstance(one.token, tokens.ParsedCredentialToken)
         else (None, one.token.credential_id, one.token.identity_id, one.name, one.args_hash)
-        for one in wishes
+        for one, _ in wishes
     ]
     rows = database.load_facts(asked)
     return [
-        decision.decide_call(batch_facts.read_facts(row), one).decision for row, one in zip(rows, wishes, strict=True)
+        decision.decide_call(batch_facts.read_facts(row), *one).decision for row, one in zip(rows, wishes, strict=True)
     ]
 
 
-def wish(each: Staged) -> CallRequest:
+def wish(each: Staged) -> tuple[CallRequest, CheckedArguments]:
     shown = tokens.parse(each.shown)
     assert shown is not None
     server, _, tool = Identity.objects.get(pk=each.target_id).name.partition("__")
     arguments = each.case.arguments or {}
     limited = ToolPermission.objects.exclude(allowed_parameters=None).filter(tool_id=each.target_id)
+    checked = {
+        grant.pk: find_problems(prepare_schema(grant.allowed_parameters or {}, owner_label="the grant"), arguments)
+        for grant in limited
+    }
     return CallRequest(
-        call_id=uuid7(),
-        token=shown,
-        audience=AUDIENCE,
-        server=server,
-        tool=tool,
-        arguments=arguments,
-        args_hash=hashlib.sha256(canonical_json.encode(arguments)).hexdigest(),
-        request_id=uuid7(),
-        source=each.source,
-        checked={
-            grant.pk: find_problems(prepare_schema(grant.allowed_parameters or {}, owner_label="the grant"), arguments)
-            for grant in limited
-        },
-    )
+        shown, server, tool, arguments, request_id=uuid7(), source=each.source, entry_point="mcp"
+    ), checked
 
 
 def beside(each: Staged) -> Expected:

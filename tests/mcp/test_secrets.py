@@ -16,7 +16,7 @@ from django.core.management import call_command
 from django.test import Client
 
 from mcp.client import transports
-from mcp.gateway.pipeline import CallResult
+from mcp.gateway.types import CallResult
 from mcp.models import Server, ServerSecret, Tool
 from mcp.servers import health, lifecycle, secrets
 from mcp.tools import catalogue, definitions

@@ -1,8 +1,10 @@
 """Renews the leases of active calls and stops calls whose access was revoked."""
 
+import asyncio
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -16,7 +18,28 @@ from nhi.hooks import StopStep
 from nhi.models import Identity
 
 RENEW_INTERVAL_SECONDS = 10.0
-StopCallback = Callable[[str], None]
+
+
+class CancelSignal:
+    """Cancels the current task when its call must stop. Has no effect once it is closed."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+        self._task = asyncio.current_task()
+        self._loop = asyncio.get_running_loop()
+        self._is_active = True
+
+    def send(self, reason: str) -> None:
+        """Cancel the task from any thread."""
+        self._loop.call_soon_threadsafe(self._cancel, reason)
+
+    def close(self) -> None:
+        self._is_active = False
+
+    def _cancel(self, reason: str) -> None:
+        if self._is_active and self._task is not None:
+            self.reason = reason
+            self._task.cancel()
 
 
 @dataclass
@@ -26,7 +49,7 @@ class ActiveCall:
     lease: CallLease
     started_at: float
     renewed_at: float
-    on_stop: StopCallback | None = None
+    cancel_signal: CancelSignal | None = None
     stop_reason: str = ""
 
 
@@ -50,14 +73,20 @@ class ActiveCalls:
         with self._lock:
             self._by_call.pop(call_id, None)
 
-    def on_stop(self, call_id: UUID, callback: StopCallback) -> None:
-        """Register the callback that stops this call. If the call must already stop, the callback runs at once."""
+    @contextmanager
+    def cancel_when_stopped(self, call_id: UUID) -> Iterator[CancelSignal]:
+        """Cancel the current task inside the block when this call must stop, or at once if it must already."""
+        cancel_signal = CancelSignal()
         with self._lock:
             call = self._by_call.get(call_id)
             if call is not None:
-                call.on_stop = callback
+                call.cancel_signal = cancel_signal
         if call is not None and call.stop_reason:
-            callback(call.stop_reason)
+            cancel_signal.send(call.stop_reason)
+        try:
+            yield cancel_signal
+        finally:
+            cancel_signal.close()
 
     def renew_leases(self) -> None:
         """Notify calls that were stopped and extend the leases that are due."""
@@ -81,8 +110,8 @@ class ActiveCalls:
             call = calls[UUID(str(call_id))]
             if not call.stop_reason:
                 call.stop_reason = reason
-                if call.on_stop is not None:
-                    call.on_stop(reason)
+                if call.cancel_signal is not None:
+                    call.cancel_signal.send(reason)
 
     def _extend_lease(self, call: ActiveCall, now: float) -> None:
         """Extend a lease, but never past the call's own deadline, so that a hanging process does not keep its slots."""

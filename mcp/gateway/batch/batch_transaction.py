@@ -16,7 +16,7 @@ from mcp.gateway.batch import budget_store, call_approvals, database, decision
 from mcp.gateway.batch.decision import DecidedCall
 from mcp.gateway.batch.facts import find_probed_breakers, find_tripped_breakers, load_chains, needs_probe, read_facts
 from mcp.gateway.batch.fair_queue import caller_keys
-from mcp.gateway.types import CallDecision, CallLease, CallRefusal, CallRequest, SchemasNeeded
+from mcp.gateway.types import CallDecision, CallLease, CallRefusal, CallRequest, CheckedArguments, SchemasNeeded
 from mcp.limits import breakers, budget_state
 from mcp.limits.budget_state import BudgetState, RemainingQuota
 from mcp.models import Call, CallSlot, ToolDefinition
@@ -64,8 +64,9 @@ class ReservationBatch:
             raise AccessChanged(missing)
         for pending, lease, _ in self.leases:
             self.decisions[pending.request.call_id] = lease if pending.request.call_id in written else None
-        counted_ids = self._count_refusals()
-        database.insert_rows(InvocationLog, [row for row in self.rows if row["id"] not in counted_ids])
+        if self.rows:
+            counted_ids = self._count_refusals()
+            database.insert_rows(InvocationLog, [row for row in self.rows if row["id"] not in counted_ids])
 
     def _count_refusals(self) -> set[UUID]:
         """Return the refused calls beyond one identity's limit of rows per minute. They are counted and get no row."""
@@ -78,14 +79,15 @@ class ReservationBatch:
         return counted_ids
 
 
-def reserve_calls(requests: Sequence[CallRequest]) -> DecisionsByCall:
+def reserve_calls(checked_requests: Sequence[tuple[CallRequest, CheckedArguments]]) -> DecisionsByCall:
     """Return a decision for each request; None for a call that must be decided again."""
-    lookups = [_facts_parameters(request) for request in requests]
-    calls = [(read_facts(row), request) for row, request in zip(database.load_facts(lookups), requests, strict=True)]
-    call_chains = load_chains(calls)
+    lookups = [_facts_parameters(request) for request, _ in checked_requests]
+    facts_of_calls = [read_facts(row) for row in database.load_facts(lookups)]
+    requests = [request for request, _ in checked_requests]
+    call_chains = load_chains(list(zip(facts_of_calls, requests, strict=True)))
     pending_calls = [
-        decision.decide_call(facts, request, call_chain)
-        for (facts, request), call_chain in zip(calls, call_chains, strict=True)
+        decision.decide_call(facts, request, checked, call_chain)
+        for facts, (request, checked), call_chain in zip(facts_of_calls, checked_requests, call_chains, strict=True)
     ]
     if not all(pending.facts.row["recordable"] for pending in pending_calls):
         raise RecordUnavailable
@@ -225,9 +227,8 @@ def _add_lease(batch: ReservationBatch, pending: DecidedCall, budgets: list[Budg
     for budget in concurrency_budgets:
         slot = {"id": uuid7(), "budget_id": budget.id, "call_id": request.call_id, "deadline": deadline}
         batch.slots.append(slot)
-    lease = _build_lease(
-        pending, timeout, has_slots=bool(concurrency_budgets), quota=budget_state.find_tightest_quota(budgets, now)
-    )
+    quota = budget_state.find_tightest_quota(budgets, now) if budgets else None
+    lease = _build_lease(pending, timeout, has_slots=bool(concurrency_budgets), quota=quota)
     batch.leases.append((pending, lease, deadline))
 
 

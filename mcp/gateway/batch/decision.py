@@ -16,7 +16,7 @@ from mcp.gateway.batch.facts import (
     find_blocking_breaker,
     find_grant,
 )
-from mcp.gateway.types import CallRefusal, CallRequest, SchemasNeeded
+from mcp.gateway.types import CallRefusal, CallRequest, CheckedArguments, SchemasNeeded
 from nhi.audit import invocations
 from nhi.credentials.tokens import ShortTokenClaims
 from nhi.decisions import engine, reasons
@@ -42,6 +42,8 @@ class DecidedCall:
     request: CallRequest
     facts: CallFacts
     decision: Decision
+    #: Violations of the schemas that the arguments were checked against.
+    checked: CheckedArguments
     call_chain: CallChain = NO_CHAIN
     chain_check: ChainCheck | None = None
     row: dict[str, Any] | None = None
@@ -61,14 +63,18 @@ class DecidedCall:
         return any(check.name == "approval" and check.outcome == "pass" for check in self.decision.checks)
 
 
-def decide_call(facts: CallFacts, request: CallRequest, call_chain: CallChain = NO_CHAIN) -> DecidedCall:
+def decide_call(
+    facts: CallFacts, request: CallRequest, checked: CheckedArguments, call_chain: CallChain = NO_CHAIN
+) -> DecidedCall:
     caller, target, decision_id = build_caller(facts), build_target(facts, request), uuid7()
     # Arguments that could not be parsed violate the tool's schema; no grant's limit is reported as violated.
-    checked = {grant.id: () for grant in _find_grants(facts, call_chain)} if request.problem else request.checked
-    action = RequestedAction("call", None, known_violations=checked)
+    violations = {grant.id: () for grant in _find_grants(facts, call_chain)} if request.problem else checked
+    action = RequestedAction("call", None, known_violations=violations)
     chain_check = call_chain.evaluate(action, target, decision_id=decision_id, facts=facts)
-    decision = engine.decide(caller, action, target, build_decision_facts(facts, request, decision_id, chain_check))
-    pending = DecidedCall(request, facts, decision, call_chain, chain_check)
+    decision = engine.decide(
+        caller, action, target, build_decision_facts(facts, request, checked, decision_id, chain_check)
+    )
+    pending = DecidedCall(request, facts, decision, checked, call_chain, chain_check)
     if not is_unauthenticated(pending):
         pending.row = _begin_log_row(pending)
     return pending
@@ -82,7 +88,7 @@ def is_unauthenticated(pending: DecidedCall) -> bool:
 
 def find_unchecked_schemas(pending: DecidedCall) -> SchemasNeeded | None:
     """Return the schemas that the arguments must still be checked against before the decision is final."""
-    failed_check, facts, checked = pending.decision.failed_check, pending.facts, pending.request.checked
+    failed_check, facts, checked = pending.decision.failed_check, pending.facts, pending.checked
     if is_unauthenticated(pending) or pending.request.problem or (failed_check is not None and _is_final(failed_check)):
         return None
     definition_id = facts.read_id("definition_id")
@@ -191,7 +197,7 @@ def refuse_as_decided(pending: DecidedCall) -> tuple[CallRefusal, dict[str, Any]
     if decision.reason == "invalid_parameters":
         refusal_fields["fields"] = _find_schema_problems(pending)
     if decision.reason == "parameters_not_allowed" and decision.match is not None:
-        refusal_fields["fields"] = _to_request_fields(pending.request.checked.get(decision.match.id, ()))
+        refusal_fields["fields"] = _to_request_fields(pending.checked.get(decision.match.id, ()))
     return refuse_call(pending, decision.reason, decision.message, **refusal_fields)
 
 
@@ -199,7 +205,7 @@ def _find_schema_problems(pending: DecidedCall) -> tuple[tuple[str, str], ...]:
     if pending.request.problem:
         return pending.request.problem_fields
     definition_id = pending.facts.read_id("definition_id")
-    return _to_request_fields(pending.request.checked.get(definition_id, ()) if definition_id else ())
+    return _to_request_fields(pending.checked.get(definition_id, ()) if definition_id else ())
 
 
 def _to_request_fields(problems: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:

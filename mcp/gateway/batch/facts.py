@@ -10,7 +10,7 @@ from uuid import UUID
 from common.db import clock
 from mcp.choices import ApprovalState, BreakerScope, BreakerState, DefinitionState
 from mcp.gateway.batch import database
-from mcp.gateway.types import CallRequest
+from mcp.gateway.types import CallRequest, CheckedArguments
 from nhi import hooks
 from nhi.authorization import facts
 from nhi.credentials import credentials
@@ -96,13 +96,17 @@ def build_target(call_facts: CallFacts, request: CallRequest) -> CallerOrTarget 
 
 
 def build_decision_facts(
-    call_facts: CallFacts, request: CallRequest, decision_id: UUID, chain_check: ChainCheck | None
+    call_facts: CallFacts,
+    request: CallRequest,
+    checked: CheckedArguments,
+    decision_id: UUID,
+    chain_check: ChainCheck | None,
 ) -> DecisionFacts:
     token = request.token if isinstance(request.token, ShortTokenClaims) else None
     credential_refusal = _find_credential_refusal(call_facts, request)
     scope = tuple(token.scope.split()) if token else ()
     matches = tuple(match for match in (find_grant(call_facts), find_role(call_facts)) if match is not None)
-    conditions = build_conditions(call_facts, request, chain_check) if call_facts.read_id("tool_id") else ()
+    conditions = build_conditions(call_facts, request, checked, chain_check) if call_facts.read_id("tool_id") else ()
     return DecisionFacts(decision_id, call_facts.now, credential_refusal, scope, matches, conditions)
 
 
@@ -163,7 +167,7 @@ def _read_validity(expires_at: datetime | None, closed_at: datetime | None, now:
 
 
 def build_conditions(
-    call_facts: CallFacts, request: CallRequest, chain_check: ChainCheck | None
+    call_facts: CallFacts, request: CallRequest, checked: CheckedArguments, chain_check: ChainCheck | None
 ) -> tuple[CallCondition, ...]:
     """Build the conditions that only the gateway knows, in the order of the decision's checks."""
     chain_condition = chain_check.condition if chain_check is not None else None
@@ -171,7 +175,7 @@ def build_conditions(
         _server_condition(call_facts),
         _definition_condition(call_facts),
         chain_condition,
-        _input_condition(call_facts, request),
+        _input_condition(call_facts, request, checked),
     ]
     if call_facts.row["asks"] or (chain_check is not None and chain_check.needs_approval):
         conditions.append(CallCondition("every_call_approved", True))
@@ -199,11 +203,11 @@ def _definition_condition(call_facts: CallFacts) -> CallCondition | None:
     return CallCondition("definition", True, message="Its definition is approved.")
 
 
-def _input_condition(call_facts: CallFacts, request: CallRequest) -> CallCondition | None:
+def _input_condition(call_facts: CallFacts, request: CallRequest, checked: CheckedArguments) -> CallCondition | None:
     if request.problem:
         return CallCondition("input", False, "invalid_parameters", request.problem)
     definition_id = call_facts.read_id("definition_id")
-    violations = request.checked.get(definition_id) if definition_id else None
+    violations = checked.get(definition_id) if definition_id else None
     if not call_facts.row["definition_checkable"] or violations is None:
         return None
     if not violations:
@@ -362,6 +366,8 @@ def load_chains(calls: Sequence[tuple[CallFacts, CallRequest]]) -> list[CallChai
     """Load the chain of each call of a batch, in the order of the calls."""
     run_chains = [_parse_run_chain(facts) for facts, _ in calls]
     task_ids = [parse_task_id(request) for _, request in calls]
+    if not any(run_chains) and not any(task_ids):
+        return [NO_CHAIN] * len(calls)
     ids_to_load = {
         delegation.task_to_load(run_chain, task_id) for run_chain, task_id in zip(run_chains, task_ids, strict=True)
     } - {None}

@@ -9,12 +9,10 @@ from django.db import transaction
 from common.context import RequestContext, bind_context
 from common.db import clock
 from common.ids import uuid7
-from mcp.choices import BreakerState
 from mcp.gateway.batch import database
-from mcp.gateway.types import CallOutcome
+from mcp.gateway.types import CallResult
 from mcp.limits import breakers
-from mcp.models import Breaker, Call
-from mcp.servers import status_changes
+from mcp.models import Call
 from nhi.actors import SYSTEM
 from nhi.audit import events, invocations
 from nhi.choices import CallStatus
@@ -26,28 +24,28 @@ LOG_VALUES = ", ".join(f"r.{column}" for column in invocations.COLUMNS)
 LOST_MESSAGE = "The process that made this call is gone, or was not heard of in time."
 
 
-def write_outcomes(outcomes: Sequence[CallOutcome]) -> set[UUID]:
-    """Write outcomes. Return the ids of the written calls; other calls were given up earlier and have their row."""
-    rows = [_build_row(outcome) for outcome in outcomes]
-    service_updates = [outcome for outcome in outcomes if outcome.updates_service]
-    slots = [outcome.lease.call_id for outcome in outcomes if outcome.lease.has_slots]
+def write_results(results: Sequence[CallResult]) -> set[UUID]:
+    """Write results. Return the ids of the written calls; other calls were given up earlier and have their row."""
+    rows = [_build_row(result) for result in results]
+    service_updates = [result for result in results if result.updates_service]
+    slots = [result.held_lease.call_id for result in results if result.held_lease.has_slots]
     if database.is_postgresql() and not service_updates:
-        return _log_late_results(outcomes, _end_leases_and_insert(rows, slots))
+        return _log_late_results(results, _end_leases_and_insert(rows, slots))
     with transaction.atomic():
         written = _end_leases_and_insert(rows, slots)
         # Every process updates in the same order, so that two processes with the same servers do not deadlock.
-        for outcome in sorted(service_updates, key=lambda outcome: outcome.lease.server_id):
-            _update_breaker(outcome)
-        return _log_late_results(outcomes, written)
+        for result in sorted(service_updates, key=lambda result: result.held_lease.server_id):
+            _update_breaker(result)
+        return _log_late_results(results, written)
 
 
-def write_outcomes_again(outcomes: Sequence[CallOutcome]) -> set[UUID]:
-    """Write outcomes again after a commit with an unknown result. Rows that are in the log are not written twice."""
-    condition, values = database.id_condition([outcome.lease.call_id for outcome in outcomes])
+def write_results_again(results: Sequence[CallResult]) -> set[UUID]:
+    """Write results again after a commit of which nobody knows whether it succeeded. No row is written twice."""
+    condition, values = database.id_condition([result.held_lease.call_id for result in results])
     rows = database.run_statement(f"SELECT id FROM nhi_invocation_log WHERE id {condition}", values)  # noqa: S608 - our own names
     existing_ids = {UUID(str(row[0])) for row in rows}
-    missing = [outcome for outcome in outcomes if outcome.lease.call_id not in existing_ids]
-    return existing_ids | (write_outcomes(missing) if missing else set())
+    missing = [result for result in results if result.held_lease.call_id not in existing_ids]
+    return existing_ids | (write_results(missing) if missing else set())
 
 
 def check_writable() -> None:
@@ -83,16 +81,16 @@ def reap_lost_calls(limit: int = 500) -> int:
     return len(leases)
 
 
-def _build_row(outcome: CallOutcome) -> dict[str, Any]:
+def _build_row(result: CallResult) -> dict[str, Any]:
     return invocations.end(
-        outcome.lease.row,
-        status=outcome.status,
-        reason=outcome.reason,
-        error_code=outcome.error_code,
-        error_message=outcome.error_message,
-        duration=outcome.duration,
-        redaction_applied=outcome.redaction_applied,
-        details=outcome.details,
+        result.held_lease.row,
+        status=result.status,
+        reason=result.reason,
+        error_code=result.error_code,
+        error_message=result.log_message,
+        duration=result.duration_ms,
+        redaction_applied=result.redacted,
+        details=result.details,
     )
 
 
@@ -128,42 +126,33 @@ def _end_leases_sql(has_slots: bool) -> str:
     )
 
 
-def update_server_status(outcome: CallOutcome) -> None:
-    """Update the server's connection status. Runs separately, because a tool refresh may lock the server's row."""
-    server_id = outcome.lease.server_id
-    if outcome.service_verdict == "success":
-        status_changes.record_success(server_id)
-    elif outcome.service_verdict == "fault":
-        is_open = Breaker.objects.for_all().filter(server_id=server_id, state=BreakerState.OPEN).exists()
-        status_changes.record_fault(server_id, outcome.error_message, go_offline=is_open)
-
-
-def _update_breaker(outcome: CallOutcome) -> None:
+def _update_breaker(result: CallResult) -> None:
     """Record every fault with the breaker, and a success only when the breaker or the status must change."""
-    lease = outcome.lease
-    if not outcome.service_verdict:
-        # The outcome says nothing about the service. If this call was a probe, the next call may probe.
+    lease = result.held_lease
+    if not result.service_verdict:
+        # The result says nothing about the service. If this call was a probe, the next call may probe.
         breakers.release_probe(lease.call_id)
-    elif outcome.service_verdict == "success":
+    elif result.service_verdict == "success":
         breakers.record_server_success(lease.server_id, agent_id=lease.row["agent_id"], call_id=lease.call_id)
     else:
         fault = breakers.ServerFault(
-            outcome.fault_kind, outcome.error_message, lease.row["agent_id"], lease.row["agent_name"], lease.call_id
+            result.fault_kind, result.log_message, lease.row["agent_id"], lease.row["agent_name"], lease.call_id
         )
         breakers.record_server_fault(lease.server_id, fault)
 
 
-def _log_late_results(outcomes: Sequence[CallOutcome], written: set[UUID]) -> set[UUID]:
-    for outcome in outcomes:
-        if outcome.lease.call_id not in written:
-            row = outcome.lease.row
+def _log_late_results(results: Sequence[CallResult], written: set[UUID]) -> set[UUID]:
+    for result in results:
+        lease = result.held_lease
+        if lease.call_id not in written:
+            row = lease.row
             with bind_context(RequestContext(row["request_id"], row["source"])), transaction.atomic():
                 events.write(
                     "call.late_result",
                     actor=SYSTEM,
                     subject_kind="call",
-                    subject_id=outcome.lease.call_id,
+                    subject_id=lease.call_id,
                     subject_name=f"{row['method']} on {row['tool_name']} by {row['agent_name']}",
-                    details={"status": outcome.status},
+                    details={"status": result.status},
                 )
     return written

@@ -4,6 +4,7 @@ A decision reads committed facts after its request arrived, and it is delivered 
 share the cost of both.
 """
 
+import asyncio
 import logging
 import os
 import threading
@@ -11,8 +12,8 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TypeVar
 from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
@@ -24,11 +25,14 @@ from mcp.gateway.batch.fair_queue import FairQueue, QueueLimits, caller_keys
 from mcp.gateway.types import (
     CallDecision,
     CallerOverloaded,
-    CallOutcome,
+    CallLease,
     CallRequest,
+    CallResult,
+    CheckedArguments,
     DatabaseUnavailable,
     GatewayOverloaded,
 )
+from nhi.choices import CallStatus
 from nhi.credentials import tokens
 
 log = logging.getLogger(__name__)
@@ -46,12 +50,32 @@ DB_ERRORS = (OperationalError, InterfaceError)
 LOCK_ERRORS = (DeadlockDetected, LockNotAvailable)
 
 
-@dataclass
-class WorkItem:
-    """A call to decide or an outcome to record, with the future for the result."""
+CALLER_GONE_MESSAGE = "The caller went away, or the process that made the call was stopped."
+#: A hanging database can block the worker for longer than its statement timeouts. Callers get an error after this.
+ANSWER_TIMEOUT_SECONDS = 2.5
 
-    work: CallRequest | CallOutcome
-    future: "Future[Any]" = field(default_factory=Future)
+
+@dataclass
+class QueuedRequest:
+    """A call to decide, with the future for its decision."""
+
+    request: CallRequest
+    checked: CheckedArguments
+    #: How often the call was decided again because access changed between reading and writing.
+    attempts: int = 0
+    future: "Future[CallDecision]" = field(default_factory=Future)
+
+
+@dataclass
+class QueuedResult:
+    """The result of a call to record. The future's result is whether it became the call's row."""
+
+    result: CallResult
+    future: "Future[bool]" = field(default_factory=Future)
+
+
+WorkItem = QueuedRequest | QueuedResult
+ItemT = TypeVar("ItemT", QueuedRequest, QueuedResult)
 
 
 class BatchWorker:
@@ -66,8 +90,8 @@ class BatchWorker:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self.active_calls = active_calls.ActiveCalls()
-        #: Outcomes that could not be written. Nothing is decided while there are any.
-        self._pending_outcomes: list[CallOutcome] = []
+        #: Results that could not be written. Nothing is decided while there are any.
+        self._pending_results: list[CallResult] = []
         #: A row could not be written. A test write must succeed before the next decision.
         self._needs_write_check = False
 
@@ -76,17 +100,38 @@ class BatchWorker:
         if not self._items.has_capacity(caller_keys.key(token, source)):
             raise self._build_overload_error()
 
-    def decide(self, request: CallRequest) -> "Future[CallDecision]":
-        item = WorkItem(request)
+    async def decide_for_caller(self, request: CallRequest, checked: CheckedArguments) -> CallDecision:
+        """Wait for the decision. If the caller leaves first, a lease written later is ended as cancelled."""
+        future = self.decide(request, checked)
+        try:
+            async with asyncio.timeout(ANSWER_TIMEOUT_SECONDS):
+                return await asyncio.wrap_future(future)
+        except TimeoutError as error:
+            future.add_done_callback(self._record_abandoned_call)
+            raise DatabaseUnavailable from error
+        except asyncio.CancelledError:
+            future.add_done_callback(self._record_abandoned_call)
+            raise
+
+    async def record_for_caller(self, result: CallResult) -> bool:
+        """Wait until the result is recorded. Shielded, so that a cancelled caller gets its row too."""
+        try:
+            async with asyncio.timeout(ANSWER_TIMEOUT_SECONDS):
+                return await asyncio.shield(asyncio.wrap_future(self.record(result)))
+        except TimeoutError as error:
+            raise RecordUnavailable from error
+
+    def decide(self, request: CallRequest, checked: CheckedArguments) -> "Future[CallDecision]":
+        item = QueuedRequest(request, checked)
         if self._items.put(caller_keys.key(request.token, request.source), item):
             self._ensure_thread()
         else:
             item.future.set_exception(self._build_overload_error())
         return item.future
 
-    def record(self, outcome: CallOutcome) -> "Future[bool]":
-        """Queue an outcome. The result is True when it is the call's row, False when the call was given up before."""
-        item = WorkItem(outcome)
+    def record(self, result: CallResult) -> "Future[bool]":
+        """Queue a result. The future is True when it is the call's row, False when the call was given up before."""
+        item = QueuedResult(result)
         self._items.put_first(item)
         self._ensure_thread()
         return item.future
@@ -129,20 +174,24 @@ class BatchWorker:
                 self._maintain_active_calls()
 
     def _process_batch(self, batch: Sequence[WorkItem]) -> None:
-        outcomes = [item for item in batch if isinstance(item.work, CallOutcome)]
+        results = [item for item in batch if isinstance(item, QueuedResult)]
         # Calls whose caller has left are not decided.
         requests = [
-            item for item in batch if isinstance(item.work, CallRequest) and item.future.set_running_or_notify_cancel()
+            item for item in batch if isinstance(item, QueuedRequest) and item.future.set_running_or_notify_cancel()
         ]
-        if outcomes:
-            self._process_together(outcomes, self._record)
+        if results:
+            self._process_together(results, self._record, self._record_again)
         if requests:
-            self._process_together(requests, self._reserve)
+            self._process_together(requests, self._reserve, self._reserve)
 
     def _process_together(
-        self, items: Sequence[WorkItem], work: Callable[[Sequence[WorkItem]], None], tries: int = 2
+        self,
+        items: Sequence[ItemT],
+        work: Callable[[Sequence[ItemT]], None],
+        work_again: Callable[[Sequence[ItemT]], None],
+        tries: int = 2,
     ) -> None:
-        """Process items together, or one by one if that fails because of a single item."""
+        """Process items together, or one by one with `work_again` if that fails because of a single item."""
         try:
             database.prepare_connection()
             work(items)
@@ -150,24 +199,24 @@ class BatchWorker:
             self._fail(items, error)
         except DB_ERRORS as error:
             if tries > 1 and isinstance(error.__cause__, LOCK_ERRORS):
-                self._process_together(items, work, tries - 1)
+                self._process_together(items, work, work_again, tries - 1)
                 return
             log.warning("the database is away", exc_info=error)
             with suppress(Exception):
                 connection.close()
             self._fail(items, DatabaseUnavailable())
         except Exception as error:
-            self._process_separately(items, error, tries)
+            self._process_separately(items, work_again, error, tries)
 
-    def _process_separately(self, items: Sequence[WorkItem], error: Exception, tries: int) -> None:
+    def _process_separately(
+        self, items: Sequence[ItemT], work_again: Callable[[Sequence[ItemT]], None], error: Exception, tries: int
+    ) -> None:
         """Process items one by one to isolate the one that fails. A single item is tried once more, as a row of another
         transaction may have caused the failure. Rows that were written before an error are not written twice."""
         unfinished = [item for item in items if not item.future.done()]
         if len(unfinished) > 1 or (unfinished and tries > 1):
             for item in unfinished:
-                self._process_together(
-                    [item], self._reserve if isinstance(item.work, CallRequest) else self._record_again, 1
-                )
+                self._process_together([item], work_again, work_again, 1)
             return
         log.error("a call could not be worked off", exc_info=error)
         self._needs_write_check = self._needs_write_check or isinstance(error, DatabaseError)
@@ -177,58 +226,62 @@ class BatchWorker:
         for item in items:
             if item.future.done():
                 continue
-            if isinstance(item.work, CallOutcome):
-                self._pending_outcomes.append(item.work)
+            if isinstance(item, QueuedResult):
+                self._pending_results.append(item.result)
                 error = RecordUnavailable()
             item.future.set_exception(error)
 
-    def _reserve(self, items: Sequence[WorkItem]) -> None:
-        if self._pending_outcomes:
+    def _reserve(self, items: Sequence[QueuedRequest]) -> None:
+        if self._pending_results:
             raise RecordUnavailable
         if self._needs_write_check:
             result_writer.check_writable()
             self._needs_write_check = False
-        by_call = {item.work.call_id: item for item in items if isinstance(item.work, CallRequest)}
-        decisions = batch_transaction.reserve_calls(
-            [item.work for item in by_call.values() if isinstance(item.work, CallRequest)]
-        )
+        by_call = {item.request.call_id: item for item in items}
+        decisions = batch_transaction.reserve_calls([(item.request, item.checked) for item in items])
         for call_id, decision in decisions.items():
             self._deliver_decision(by_call[call_id], decision)
 
-    def _deliver_decision(self, item: WorkItem, decision: CallDecision | None) -> None:
-        assert isinstance(item.work, CallRequest)
+    def _deliver_decision(self, item: QueuedRequest, decision: CallDecision | None) -> None:
         if decision is not None:
             self.active_calls.add(decision)
             item.future.set_result(decision)
-        elif item.work.attempts >= MAX_ATTEMPTS:
+        elif item.attempts >= MAX_ATTEMPTS:
             item.future.set_exception(GatewayOverloaded("Access changes too fast to decide.", retry_after=1))
         else:
-            retry_item = WorkItem(replace(item.work, attempts=item.work.attempts + 1), item.future)
-            self._retry_now(retry_item)
+            item.attempts += 1
+            self._retry_now(item)
 
-    def _retry_now(self, item: WorkItem) -> None:
-        """Decide an item again at once, before items that arrived later."""
-        self._process_together([item], self._reserve)
+    def _retry_now(self, item: QueuedRequest) -> None:
+        """Decide a call again at once, before calls that arrived later."""
+        self._process_together([item], self._reserve, self._reserve)
 
-    def _record(self, items: Sequence[WorkItem]) -> None:
-        self._write_outcomes(items, result_writer.write_outcomes)
+    def _record(self, items: Sequence[QueuedResult]) -> None:
+        self._write_results(items, result_writer.write_results)
 
-    def _record_again(self, items: Sequence[WorkItem]) -> None:
-        self._write_outcomes(items, result_writer.write_outcomes_again)
+    def _record_again(self, items: Sequence[QueuedResult]) -> None:
+        self._write_results(items, result_writer.write_results_again)
 
-    def _write_outcomes(self, items: Sequence[WorkItem], write: Callable[[Sequence[CallOutcome]], set[UUID]]) -> None:
-        outcomes = [item.work for item in items if isinstance(item.work, CallOutcome)]
-        written = write(outcomes)
-        for item, outcome in zip(items, outcomes, strict=True):
-            self.active_calls.remove(outcome.lease.call_id)
-            item.future.set_result(outcome.lease.call_id in written)
+    def _write_results(self, items: Sequence[QueuedResult], write: Callable[[Sequence[CallResult]], set[UUID]]) -> None:
+        written = write([item.result for item in items])
+        for item in items:
+            call_id = item.result.held_lease.call_id
+            self.active_calls.remove(call_id)
+            item.future.set_result(call_id in written)
+
+    def _record_abandoned_call(self, future: "Future[CallDecision]") -> None:
+        if future.cancelled() or future.exception() is not None:
+            return
+        decision = future.result()
+        if isinstance(decision, CallLease):
+            self.record(CallResult(CallStatus.ERROR, "cancelled", CALLER_GONE_MESSAGE, lease=decision))
 
     def _maintain_active_calls(self) -> None:
-        if not self._pending_outcomes and not self.active_calls:
+        if not self._pending_results and not self.active_calls:
             return
         try:
             database.prepare_connection()
-            self._write_pending_outcomes()
+            self._write_pending_results()
             self.active_calls.renew_leases()
         except Exception:
             # The next tick tries again. Until then nothing is decided that could not be recorded.
@@ -236,19 +289,19 @@ class BatchWorker:
             with suppress(Exception):
                 connection.close()
 
-    def _write_pending_outcomes(self) -> None:
-        """Retry outcomes. One that the database rejects is dropped; its call gets a row when its lease expires."""
-        while self._pending_outcomes:
-            outcome = self._pending_outcomes[0]
+    def _write_pending_results(self) -> None:
+        """Retry results. One that the database rejects is dropped; its call gets a row when its lease expires."""
+        while self._pending_results:
+            result = self._pending_results[0]
             try:
-                result_writer.write_outcomes_again([outcome])
+                result_writer.write_results_again([result])
             except DB_ERRORS:
                 raise
             except Exception:
                 result_writer.check_writable()
-                log.exception("a call's row is refused as it is", extra={"call_id": str(outcome.lease.call_id)})
-            self.active_calls.remove(outcome.lease.call_id)
-            self._pending_outcomes.pop(0)
+                log.exception("a call's row is refused as it is", extra={"call_id": str(result.call_id)})
+            self.active_calls.remove(result.held_lease.call_id)
+            self._pending_results.pop(0)
 
 
 batch_worker = BatchWorker()

@@ -193,7 +193,7 @@ class TestCost:
 
     def queries(self, wishes: list[CallRequest]) -> int:
         with CaptureQueriesContext(connection) as seen:
-            answers = batch_transaction.reserve_calls(wishes)
+            answers = batch_transaction.reserve_calls([(wish, {}) for wish in wishes])
         assert not any(hasattr(answer, "reason") for answer in answers.values())
         return len(seen)
 
@@ -207,8 +207,7 @@ class TestCost:
         shown = tokens.parse(token)
         assert shown is not None
         return CallRequest(
-            call_id=uuid7(), token=shown, audience="", server="peer", tool="echo", arguments={}, args_hash="0" * 64,
-            request_id=uuid7(), source="127.0.0.1", context=CallerContext(task_id=named),
+            shown, "peer", "echo", {}, request_id=uuid7(), source="127.0.0.1", context=CallerContext(task_id=named)
         )  # fmt: skip
 
     @pytest.fixture(autouse=True)

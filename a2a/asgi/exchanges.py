@@ -17,14 +17,12 @@ from a2a.operations.following import Item
 from a2a.operations.table import OPERATIONS
 from a2a.operations.visits import Shown
 from a2a.wire.faults import Fault, Kind
-from common.asgi import clients
+from common.asgi import bodies, clients
 from common.asgi.bodies import Receive
 from common.asgi.clients import ProcessStopping
 from common.asgi.headers import HeaderPairs
 from common.asgi.hosts import is_allowed_host
 from common.ids import parse_uuid, uuid7
-from mcp.server import body_reader
-from mcp.server.errors import ErrorResponse
 from nhi.authorization import oauth
 from nhi.authorization.authentication import missing_credential_error
 from nhi.credentials import tokens
@@ -60,7 +58,7 @@ class Exchange:
             call = await desk.do(lambda: self._read(body)) if len(body) > SMALL else self._read(body)
             self._wrapping = call.wrapping
             await clients.run_until_disconnect(self._receive, self._answer(call, len(body)))
-        except body_reader.ClientDisconnected:
+        except bodies.ClientDisconnected:
             log.debug("a client went away before its request was whole")
         except Unread as unread:
             self._wrapping = unread.wrapping
@@ -95,9 +93,10 @@ class Exchange:
         return not whole or int(said) > SMALL
 
     async def _body(self) -> bytes:
-        body = await body_reader.read_body(self._receive, max_bytes=LARGEST)
-        if isinstance(body, ErrorResponse):
-            raise Fault(Kind.INVALID_REQUEST, body.message)
+        try:
+            body = await bodies.read_body(self._receive, max_bytes=LARGEST)
+        except bodies.BodyTimeout as error:
+            raise Fault(Kind.INVALID_REQUEST, str(error)) from error
         if len(body) > LARGEST:
             raise Fault(Kind.TOO_LARGE, f"More than {LARGEST} bytes were sent; that is the most.")
         return body

@@ -16,10 +16,11 @@ from a2a.remote.target import Interface, Target
 from a2a.remote.troubles import Code, Trouble
 from a2a.wire import metadata
 from common import egress, strict_json
+from common.egress import event_stream
 from common.egress.request_body import SentFlag, TrackedBody
 from common.errors import PayloadTooLarge
 from mcp.client.http_exchange import read_chunk, read_content_type, read_response, translate_errors
-from mcp.protocol import jsonrpc, sse
+from mcp.protocol import jsonrpc
 
 REFUSAL_LIMIT, REFUSAL_SECONDS = 64 << 10, 2.0
 #: Without a byte, keep-alives among them: then nobody may be there any more, and the task is asked for.
@@ -59,7 +60,7 @@ class Client:
                 return
             if read_content_type(response) != STREAM:
                 raise _no_answer(response)
-            parser = sse.EventStreamParser(limits.EVENT)
+            parser = event_stream.EventStreamParser(limits.EVENT)
             async for chunk in self._chunks(response, sent):
                 items, trouble = _read_events(interface, call, parser, chunk)
                 if items:
@@ -195,7 +196,7 @@ async def _chunk(response: aiohttp.ClientResponse, sent: SentFlag, idle: float) 
 
 
 def _read_events(
-    interface: Interface, call: Call, parser: sse.EventStreamParser, chunk: bytes
+    interface: Interface, call: Call, parser: event_stream.EventStreamParser, chunk: bytes
 ) -> tuple[list[Item], Trouble | None]:
     """What became whole with this chunk, and what is wrong after that: what came before it counts."""
     items: list[Item] = []
@@ -203,12 +204,15 @@ def _read_events(
         with troubles.told():
             for event in parser.feed(chunk):
                 items += _of_event(interface, call, event)
+    except PayloadTooLarge:
+        said = f"The remote agent sent an event of more than {limits.EVENT >> 20} MiB."
+        return items, Trouble(Code.TOO_LARGE, said, sent=True)
     except Trouble as trouble:
         return items, trouble
     return items, None
 
 
-def _of_event(interface: Interface, call: Call, event: sse.ServerSentEvent) -> list[Item]:
+def _of_event(interface: Interface, call: Call, event: event_stream.ServerSentEvent) -> list[Item]:
     said = _loads(event.data)
     if event.name == "error" and not (isinstance(said, Mapping) and "error" in said):
         raise troubles.of_error_body(said)

@@ -22,29 +22,64 @@ MAX_DRAINED_BYTES = 16 * 1024 * 1024
 BODY_TIMEOUT_SECONDS = 30.0
 
 
+class ClientDisconnected(Exception):
+    """The client disconnected, so no response can be sent."""
+
+
+class BodyTimeout(Exception):
+    """The body did not arrive in time. The message is meant for the client."""
+
+    def __init__(self) -> None:
+        super().__init__(f"The body did not arrive within {BODY_TIMEOUT_SECONDS:.0f} seconds.")
+
+
+async def read_body(receive: Receive, *, max_bytes: int) -> bytes:
+    """Read the body. Truncate a longer body to one byte more than the limit, so that the caller can refuse it."""
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
+            message = await receive()
+            if message["type"] == "http.request" and not message.get("more_body"):
+                return bytes(message.get("body", b"")[: max_bytes + 1])
+            return await _read_parts(message, receive, max_bytes)
+    except TimeoutError:
+        raise BodyTimeout from None
+
+
+async def _read_parts(message: AsgiMessage, receive: Receive, max_bytes: int) -> bytes:
+    body, received_bytes = bytearray(), 0
+    while message["type"] != "http.disconnect":
+        part = message.get("body", b"")
+        received_bytes += len(part)
+        body += part[: max_bytes + 1 - len(body)]
+        if not message.get("more_body") or received_bytes > MAX_DRAINED_BYTES:
+            return bytes(body)
+        message = await receive()
+    raise ClientDisconnected
+
+
 def limit_body(application: AsgiApplication, *, limit: int) -> AsgiApplication:
     async def checked(scope: dict[str, Any], receive: Receive, send: Any) -> None:
         if scope["type"] != "http":
             await application(scope, receive, send)
             return
         try:
-            async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
-                body = await _read_body(receive, limit)
-        except TimeoutError:
-            await _refuse_late_body(scope, send)
+            body = await read_body(receive, max_bytes=limit)
+        except BodyTimeout as error:
+            await _refuse_late_body(scope, send, str(error))
+        except ClientDisconnected:
             return
-        if body is not None:
+        else:
             await application(_with_content_length(scope, len(body)), _replay_body(body, receive), send)
 
     return checked
 
 
-async def _refuse_late_body(scope: dict[str, Any], send: Any) -> None:
+async def _refuse_late_body(scope: dict[str, Any], send: Any, message: str) -> None:
     """Answer with the API's error envelope and close the connection: the rest of the body is not a new request."""
     request_id = parse_uuid(dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")) or uuid7()
     body = json.dumps({
         "error_code": "InvalidParameters",
-        "message": f"The body did not arrive within {BODY_TIMEOUT_SECONDS:.0f} seconds.",
+        "message": message,
         "details": {"reason": "invalid", "fields": []},
         "request_id": str(request_id),
     }).encode()  # fmt: skip
@@ -56,20 +91,6 @@ async def _refuse_late_body(scope: dict[str, Any], send: Any) -> None:
     ]
     await send({"type": "http.response.start", "status": 400, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-
-
-async def _read_body(receive: Receive, limit: int) -> bytes | None:
-    """At most one byte more than `limit`; None when the client has disconnected."""
-    body, received_bytes, has_more = bytearray(), 0, True
-    while has_more and received_bytes <= MAX_DRAINED_BYTES:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        part = message.get("body", b"")
-        received_bytes += len(part)
-        body += part[: limit + 1 - len(body)]
-        has_more = message.get("more_body", False)
-    return bytes(body)
 
 
 def _with_content_length(scope: dict[str, Any], length: int) -> dict[str, Any]:

@@ -10,10 +10,11 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from common import egress
+from common.egress import event_stream
 from common.egress.request_body import SentFlag, TrackedBody
 from common.errors import PayloadTooLarge
 from mcp.client.types import OnChange, OnProgress, ServerTarget
-from mcp.protocol import jsonrpc, sse
+from mcp.protocol import jsonrpc
 from mcp.protocol.errors import FaultCode, UpstreamFailure, UpstreamFault
 from mcp.protocol.headers import is_reserved_header
 from mcp.protocol.progress import ProgressFilter
@@ -290,7 +291,7 @@ async def read_answer(
     sent: SentFlag,
     on_message: MessageListener,
     background_tasks: BackgroundTasks,
-    parser: sse.EventStreamParser | None = None,
+    parser: event_stream.EventStreamParser | None = None,
 ) -> jsonrpc.Message:
     """Return the result of the request. On any error or cancellation, close the response to notify the server.
 
@@ -302,7 +303,7 @@ async def read_answer(
             message = await _read_from_body(response, request_id, sent, on_message)
         elif content_type == "text/event-stream":
             message = await _read_from_stream(
-                response, request_id, parser or sse.EventStreamParser(RESULT_LIMIT), sent, on_message
+                response, request_id, parser or event_stream.EventStreamParser(RESULT_LIMIT), sent, on_message
             )
         else:
             raise _wrong_type_fault(response, content_type)
@@ -325,7 +326,7 @@ def _finish_response(response: aiohttp.ClientResponse, background_tasks: Backgro
 async def _read_from_stream(
     response: aiohttp.ClientResponse,
     request_id: jsonrpc.RequestId,
-    parser: sse.EventStreamParser,
+    parser: event_stream.EventStreamParser,
     sent: SentFlag,
     on_message: MessageListener,
 ) -> jsonrpc.Message:
@@ -334,7 +335,7 @@ async def _read_from_stream(
         size += len(chunk)
         if size > STREAM_LIMIT:
             raise UpstreamFault("too_large", "The server's event stream is too long.", sent=sent.is_set)
-        for event in parser.feed(chunk):
+        for event in parse_events(parser, chunk):
             if event.name != "message":
                 continue
             for message in jsonrpc.decode(event.data):
@@ -346,18 +347,26 @@ async def _read_from_stream(
 
 async def read_stream(response: aiohttp.ClientResponse, *, on_message: MessageListener) -> None:
     """Read a stream that belongs to no request until it ends."""
-    parser = sse.EventStreamParser(RESULT_LIMIT)
+    parser = event_stream.EventStreamParser(RESULT_LIMIT)
     try:
         if read_content_type(response) != "text/event-stream":
             raise no_stream_fault()
         while chunk := await read_chunk(response, SentFlag()):
-            for event in parser.feed(chunk):
+            for event in parse_events(parser, chunk):
                 await _notify_listener(event, on_message)
     finally:
         response.close()
 
 
-async def _notify_listener(event: sse.ServerSentEvent, on_message: MessageListener) -> None:
+def parse_events(parser: event_stream.EventStreamParser, chunk: bytes) -> Iterator[event_stream.ServerSentEvent]:
+    try:
+        yield from parser.feed(chunk)
+    except PayloadTooLarge:
+        message = f"The server sent an event of more than {RESULT_LIMIT >> 20} MiB."
+        raise UpstreamFault("too_large", message, sent=True) from None
+
+
+async def _notify_listener(event: event_stream.ServerSentEvent, on_message: MessageListener) -> None:
     if event.name == "message":
         for message in jsonrpc.decode(event.data):
             await on_message(message)

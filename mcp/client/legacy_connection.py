@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import aiohttp
 
+from common.egress import event_stream
 from common.egress.request_body import SentFlag
 from mcp.client.connection import UpstreamConnection, retry_if_closed
 from mcp.client.http_exchange import (
@@ -22,7 +23,7 @@ from mcp.client.http_exchange import (
     read_stream,
 )
 from mcp.client.types import Era, OnChange, OnProgress
-from mcp.protocol import jsonrpc, legacy, modern, sse
+from mcp.protocol import jsonrpc, legacy, modern
 from mcp.protocol.errors import UpstreamError, UpstreamFailure, UpstreamFault
 from mcp.protocol.jsonrpc import Message
 from mcp.protocol.progress import add_progress_token
@@ -197,7 +198,7 @@ class ResumableResponse:
         sent: SentFlag,
         on_message: MessageListener,
     ) -> jsonrpc.Message:
-        parser = sse.EventStreamParser(RESULT_LIMIT)
+        parser = event_stream.EventStreamParser(RESULT_LIMIT)
         empty_resumes = 0
         while True:
             previous_id = parser.last_id
@@ -217,7 +218,9 @@ class ResumableResponse:
                 response = await self._reopen_stream(parser, fault)
             parser = parser.continue_stream()
 
-    async def _reopen_stream(self, parser: sse.EventStreamParser, fault: UpstreamFault) -> aiohttp.ClientResponse:
+    async def _reopen_stream(
+        self, parser: event_stream.EventStreamParser, fault: UpstreamFault
+    ) -> aiohttp.ClientResponse:
         await asyncio.sleep(max(MIN_PAUSE_SECONDS, RESUME_PAUSE_SECONDS if parser.retry is None else parser.retry))
         headers = {**self.headers, "Accept": "text/event-stream", "Last-Event-ID": parser.last_id}
         try:

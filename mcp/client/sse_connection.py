@@ -8,6 +8,7 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
+from common.egress import event_stream
 from common.egress.request_body import SentFlag
 from mcp.client.connection import UpstreamConnection
 from mcp.client.http_exchange import (
@@ -20,12 +21,13 @@ from mcp.client.http_exchange import (
     drain_response,
     ignore_message,
     no_stream_fault,
+    parse_events,
     progress_listener,
     read_chunk,
     read_content_type,
 )
 from mcp.client.types import Era, OnChange, OnProgress
-from mcp.protocol import jsonrpc, legacy, sse
+from mcp.protocol import jsonrpc, legacy
 from mcp.protocol.errors import UpstreamFailure, UpstreamFault
 from mcp.protocol.jsonrpc import Message
 from mcp.protocol.progress import add_progress_token
@@ -154,14 +156,14 @@ class SseStream:
         try:
             if read_content_type(response) != "text/event-stream":
                 raise no_stream_fault()
-            parser = sse.EventStreamParser(RESULT_LIMIT)
+            parser = event_stream.EventStreamParser(RESULT_LIMIT)
             while chunk := await read_chunk(response, SentFlag()):
-                for event in parser.feed(chunk):
+                for event in parse_events(parser, chunk):
                     await self._handle_event(event, response)
         finally:
             response.close()
 
-    async def _handle_event(self, event: sse.ServerSentEvent, response: aiohttp.ClientResponse) -> None:
+    async def _handle_event(self, event: event_stream.ServerSentEvent, response: aiohttp.ClientResponse) -> None:
         if event.name == "endpoint":
             if not self._endpoint.done():
                 self._endpoint.set_result(_parse_endpoint(response.url, event.data))

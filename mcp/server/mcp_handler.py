@@ -10,14 +10,14 @@ from typing import Any, Protocol
 from common import crypto
 from common.api.signed_cursors import SignedCursors
 from common.asgi import clients
-from common.asgi.bodies import Receive
+from common.asgi.bodies import BodyTimeout, ClientDisconnected, Receive, read_body
 from common.asgi.headers import HeaderPairs
 from common.context import RequestContext, bind_context
 from common.ids import parse_uuid, uuid7
 from mcp.client.transports import OnProgress
 from mcp.gateway.tool_list import ToolListing
 from mcp.gateway.types import CallRequest, CallResult, split_tool_name
-from mcp.server import body_reader, errors, mcp_renderer, request_headers, request_parser, rest_renderer, results
+from mcp.server import errors, mcp_renderer, request_headers, request_parser, rest_renderer, results
 from mcp.server.errors import ErrorResponse
 from mcp.server.request_headers import EndpointSettings
 from mcp.server.request_parser import McpNotification, McpRequest
@@ -70,13 +70,11 @@ class McpRequestHandler:
         with bind_context(RequestContext(self._request_id, self._source)):
             try:
                 await self._run()
-            except body_reader.ClientDisconnected:
+            except ClientDisconnected:
                 log.debug("a client went away before its request was whole")
 
     async def _run(self) -> None:
-        error_response = self._check_headers()
-        body = error_response or await body_reader.read_body(self._receive)
-        request = body if isinstance(body, ErrorResponse) else request_parser.parse_request(self._headers, body)
+        request = self._check_headers() or await self._read_request()
         if isinstance(request, ErrorResponse):
             await self._response_writer.send_error(request)
         elif isinstance(request, McpNotification):
@@ -101,6 +99,13 @@ class McpRequestHandler:
             return request_headers.unauthenticated_error(settings, "malformed", message)
         self._bearer = bearer
         return request_headers.check_content_headers(self._headers)
+
+    async def _read_request(self) -> McpRequest | McpNotification | ErrorResponse:
+        try:
+            body = await read_body(self._receive, max_bytes=request_parser.MAX_BODY_BYTES)
+        except BodyTimeout as error:
+            return errors.http_error(408, str(error), (b"connection", b"close"))
+        return request_parser.parse_request(self._headers, body)
 
     async def _answer_listing(self, request: McpRequest) -> None:
         """Answer discovery and tool lists, which both require a valid token."""

@@ -13,7 +13,7 @@ import orjson
 from common import strict_json
 from common.api import errors
 from common.asgi import clients
-from common.asgi.bodies import AsgiApplication, AsgiMessage, Receive
+from common.asgi.bodies import AsgiApplication, AsgiMessage, BodyTimeout, ClientDisconnected, Receive, read_body
 from common.asgi.headers import HeaderPairs
 from common.asgi.hosts import is_allowed_host
 from common.context import RequestContext, bind_context
@@ -22,8 +22,8 @@ from common.ids import parse_uuid, uuid7
 from common.strict_json import StrictJsonError
 from mcp.gateway import pipeline
 from mcp.gateway.types import CallRequest, split_tool_name
-from mcp.server import body_reader, request_headers, rest_renderer
-from mcp.server.errors import ErrorResponse
+from mcp.server import request_headers, rest_renderer
+from mcp.server.request_parser import MAX_BODY_BYTES
 from mcp.server.rest_renderer import RestResponse
 from nhi.credentials import tokens
 from nhi.credentials.tokens import ParsedBearerToken
@@ -81,7 +81,7 @@ class RestCallHandler:
         with bind_context(RequestContext(self._request_id, self._source)):
             try:
                 response = await self._call_tool()
-            except body_reader.ClientDisconnected:
+            except ClientDisconnected:
                 return
             except Exception as error:
                 response = _render_failure(error)
@@ -89,9 +89,10 @@ class RestCallHandler:
                 await self._send_response(response)
 
     async def _call_tool(self) -> RestResponse | None:
-        body = await body_reader.read_body(self._receive)
-        if isinstance(body, ErrorResponse):
-            raise InvalidInput("The body did not arrive in time.")
+        try:
+            body = await read_body(self._receive, max_bytes=MAX_BODY_BYTES)
+        except BodyTimeout as error:
+            raise InvalidInput(str(error)) from error
         call_result = await clients.run_until_disconnect(self._receive, pipeline.call_tool(self._build_request(body)))
         return None if call_result is None else rest_renderer.render_result(call_result)
 

@@ -11,9 +11,8 @@ from typing import Any
 import aiohttp
 
 from common import egress
+from common.egress import event_stream
 from common.errors import PayloadTooLarge
-from mcp.protocol import sse
-from mcp.protocol.errors import UpstreamFault
 from supervisor.chat import faults
 from supervisor.chat.answers import LONGEST, Answer, Assembly, error_text
 
@@ -87,7 +86,7 @@ async def _read(response: aiohttp.ClientResponse, said: str | None, on_text: Cal
 
 
 async def _stream(response: aiohttp.ClientResponse, assembly: Assembly) -> None:
-    parser, size = sse.EventStreamParser(MOST_WHOLE), 0
+    parser, size = event_stream.EventStreamParser(MOST_WHOLE), 0
     while chunk := await response.content.readany():
         size += len(chunk)
         if size > MOST_STREAMED:
@@ -148,7 +147,7 @@ def _translated() -> Iterator[None]:
         yield
     except egress.EgressBlocked as blocked:
         raise faults.lasting(str(blocked)) from blocked
-    except (PayloadTooLarge, UpstreamFault) as error:
+    except PayloadTooLarge as error:
         raise faults.unreadable("The endpoint's answer is larger than one can be.") from error
     except aiohttp.ServerTimeoutError as error:
         raise faults.passing("The endpoint took no connection in time, or fell silent.") from error

@@ -143,7 +143,7 @@ def test_a_body_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> 
             await application.make_application(client.gateway)(scope, receive, send)
         return client
 
-    monkeypatch.setattr("mcp.server.body_reader.BODY_TIMEOUT_SECONDS", 0.02)
+    monkeypatch.setattr("common.asgi.bodies.BODY_TIMEOUT_SECONDS", 0.02)
     found = asyncio.run(once())
     assert (found.status, found.header("connection")) == (408, "close")
 

@@ -9,7 +9,6 @@ import pytest
 
 from common.asgi import bodies as asgi
 from common.ids import uuid7
-from mcp.server import body_reader
 
 pytestmark = pytest.mark.capability("OPS-02")
 
@@ -46,7 +45,3 @@ def test_a_body_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch, part
     assert answer.keys() == {"error_code", "message", "details", "request_id"}
     assert (answer["error_code"], answer["details"]) == ("InvalidParameters", {"reason": "invalid", "fields": []})
     assert UUID(answer["request_id"]) == request_id == UUID(headers[b"x-request-id"].decode())
-
-
-def test_all_doors_wait_as_long() -> None:
-    assert asgi.BODY_TIMEOUT_SECONDS == body_reader.BODY_TIMEOUT_SECONDS

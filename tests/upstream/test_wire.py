@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp.protocol import headers, jsonrpc, legacy, modern, sse
+from common.egress import event_stream
+from common.errors import PayloadTooLarge
+from mcp.protocol import headers, jsonrpc, legacy, modern
 from mcp.protocol.errors import UpstreamError, UpstreamFault
 from mcp.protocol.progress import ProgressFilter
 from mcp.server import request_headers
@@ -21,15 +23,15 @@ STREAM = (
     "event\ndata: one\rid: 8\n\ndata\n\nid: 9\n\nunknown: x\ndata:  two \r\n\r\ndata: cut off"
 ).encode()
 EVENTS = [
-    sse.ServerSentEvent(b"/m", "endpoint", ""),
-    sse.ServerSentEvent("ä\n€😀".encode(), "message", "7"),
-    sse.ServerSentEvent(b"one", "message", "8"),
-    sse.ServerSentEvent(b" two ", "message", "9"),
+    event_stream.ServerSentEvent(b"/m", "endpoint", ""),
+    event_stream.ServerSentEvent("ä\n€😀".encode(), "message", "7"),
+    event_stream.ServerSentEvent(b"one", "message", "8"),
+    event_stream.ServerSentEvent(b" two ", "message", "9"),
 ]
 
 
-def parsed(chunks: list[bytes]) -> tuple[list[sse.ServerSentEvent], sse.EventStreamParser]:
-    parser = sse.EventStreamParser(LIMIT)
+def parsed(chunks: list[bytes]) -> tuple[list[event_stream.ServerSentEvent], event_stream.EventStreamParser]:
+    parser = event_stream.EventStreamParser(LIMIT)
     return [event for chunk in chunks for event in parser.feed(chunk)], parser
 
 
@@ -47,14 +49,14 @@ def test_a_stream_reads_the_same_byte_by_byte() -> None:
 
 @pytest.mark.parametrize("chunk", [b"data: " + b"x" * 1000, b"data: x\n" * 10, b": " + b"x" * 1000, b"x"])
 def test_an_event_has_a_limit_however_it_is_made(chunk: bytes) -> None:
-    parser = sse.EventStreamParser(LIMIT)
-    with pytest.raises(UpstreamFault, match="too_large"):
+    parser = event_stream.EventStreamParser(LIMIT)
+    with pytest.raises(PayloadTooLarge):
         for _ in range(LIMIT + 1):
             assert not list(parser.feed(chunk))
 
 
 def test_many_small_events_have_none() -> None:
-    parser = sse.EventStreamParser(100)
+    parser = event_stream.EventStreamParser(100)
     assert sum(len(list(parser.feed(b"data: x\n\n"))) for _ in range(1000)) == 1000
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mcp.protocol.errors import UpstreamFault
+from common.errors import PayloadTooLarge
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,7 @@ class EventStreamParser:
         return parser
 
     def feed(self, chunk: bytes) -> Iterator[ServerSentEvent]:
+        """Yield the events that are complete with this chunk. Raise PayloadTooLarge for one beyond the limit."""
         if self._after_cr and chunk.startswith(b"\n"):
             chunk = chunk[1:]
         self._after_cr = chunk.endswith(b"\r") if chunk else self._after_cr
@@ -57,9 +58,7 @@ class EventStreamParser:
     def _count_bytes(self, by: int) -> None:
         self._size += by
         if self._size > self._limit:
-            raise UpstreamFault(
-                "too_large", f"The server sent an event of more than {self._limit >> 20} MiB.", sent=True
-            )
+            raise PayloadTooLarge(self._limit)
 
     def _parse_line(self, line: bytes) -> ServerSentEvent | None:
         if self._first:

@@ -122,7 +122,7 @@ def say(*, caller: Caller, task: Task, message: parts.Message) -> Task:
             events.write("task.answered", actor=caller.actor, subject=held, details=details)
             done = writer.write(held, more, Status(TaskState.WORKING), **dispatching.anew(held))
             dispatching.announce(done)
-            news.tell(held.agent_id)
+            news.notifier.notify(held.agent_id)
             return done
     except Refused as refused:
         _on_record(caller, task.source, task.agent, Wish(message, task.task_type), refused)
@@ -194,7 +194,7 @@ def _send(caller: Caller, source: Identity | None, target: Identity, wish: Wish,
     }
     events.write("task.sent", actor=caller.actor, subject=task, details=details)
     dispatching.announce(task)
-    news.tell(target.pk)
+    news.notifier.notify(target.pk)
     return task
 
 

@@ -151,7 +151,7 @@ class _Draft:
             endings.tell(task)
         if task.pushes:
             outbox.push(task, self.events)
-        news.tell(task.pk)
+        news.notifier.notify(task.pk)
 
     def _status(self, change: Status) -> None:
         task, to = self.task, change.state

@@ -23,10 +23,11 @@ from django.db.models.functions import Coalesce
 from a2a import showing
 from a2a.choices import OPEN, TaskState
 from a2a.models import Task, TaskEvent
-from a2a.news import LOOK_BESIDE, board
+from a2a.news import notifier
 from a2a.operations.answers import Began
 from a2a.operations.desk import AWAY, PAUSE, desk
 from a2a.wire.faults import Fault, Kind
+from common.db.notifier import POLL_INTERVAL_SECONDS
 from common.errors import RateLimited
 from common.fastsql.prepared import PreparedQuery
 
@@ -263,7 +264,7 @@ class Reader:
 
     async def _pump(self, feed: Feed, task_id: UUID) -> None:
         woken = asyncio.Event()
-        with board.hear(task_id, woken.set):
+        with notifier.subscribe(task_id, woken.set):
             self._wakers[task_id] = woken
             try:
                 await feed.begin()
@@ -278,7 +279,7 @@ class Reader:
     async def _look(self) -> None:
         """News may be lost: whatever has more events than its feed is read anew."""
         while True:
-            await asyncio.sleep(LOOK_BESIDE)
+            await asyncio.sleep(POLL_INTERVAL_SECONDS)
             feeds = dict(self._feeds)
             with _gone_on():
                 for task_id, seq in (await desk.do(partial(last_of, list(feeds)))).items():

@@ -16,8 +16,9 @@ from django.db.models import Count
 
 from a2a.choices import TaskState
 from a2a.models import Task
-from a2a.news import LOOK_BESIDE, board
+from a2a.news import notifier
 from a2a.operations.desk import PAUSE, desk
+from common.db.notifier import POLL_INTERVAL_SECONDS
 
 log = logging.getLogger(__name__)
 AT_WORK = (TaskState.SUBMITTED, TaskState.WORKING)
@@ -64,7 +65,7 @@ class Room:
         over = asyncio.Event()
         self._waiting[what].append(over)
         try:
-            with board.hear(what, partial(self._tell, [what])):
+            with notifier.subscribe(what, partial(self._tell, [what])):
                 # What happened before we listened is found by looking.
                 self._tell([what])
                 await over.wait()
@@ -91,7 +92,7 @@ class Room:
     async def _look(self) -> None:
         while True:
             try:
-                async with asyncio.timeout(LOOK_BESIDE):
+                async with asyncio.timeout(POLL_INTERVAL_SECONDS):
                     await self._told.wait()
             except TimeoutError:
                 self._news.update(self._waiting)

@@ -12,7 +12,7 @@ from a2a.asgi import make_application
 from a2a.changes import Status
 from a2a.choices import Role, TaskState
 from a2a.models import Task
-from a2a.news import board
+from a2a.news import notifier
 from a2a.operations.desk import desk
 from common.executors import run_in_thread
 from tests.a2a.conftest import Stage
@@ -75,7 +75,7 @@ class Agent(Door):
 def agent(open_stage: Stage) -> Iterator[Agent]:
     yield Agent(open_stage)
     desk.close()
-    board.close()
+    notifier.close()
 
 
 def says(task_id: str, state: TaskState, text: str = "", **more: Any) -> Task:

@@ -11,9 +11,10 @@ from django.db import InternalError, OperationalError
 
 from a2a.choices import TaskState
 from a2a.models import Task
-from a2a.news import Board, board
+from a2a.news import CHANGES, notifier
 from a2a.operations import rooms
 from a2a.operations.desk import desk
+from common.db.notifier import Notifier
 from common.ids import uuid7
 from tests.a2a.bindings.conftest import Agent, in_loop, run_in_thread, says
 from tests.services.asgi import LONGEST
@@ -24,10 +25,10 @@ pytestmark = [pytest.mark.capability("A2A-05", "A2A-07"), pytest.mark.both_datab
 @pytest.fixture(autouse=True)
 def _nothing_but_news(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No look that finds by itself what no news was heard of."""
-    monkeypatch.setattr(rooms, "LOOK_BESIDE", 100 * LONGEST)
+    monkeypatch.setattr(rooms, "POLL_INTERVAL_SECONDS", 100 * LONGEST)
     yield
     desk.close()
-    board.close()
+    notifier.close()
 
 
 def test_an_end_that_another_connection_writes_is_heard_of(agent: Agent) -> None:
@@ -79,10 +80,10 @@ def test_of_those_who_would_take_so_many_go_as_there_are_tasks() -> None:
         room = rooms.Room(find)
         waiting = [asyncio.create_task(room.wait(inbox)) for _ in range(4)]
         assert await looks.get() == 0
-        board.wake(inbox)
+        notifier.wake(inbox)
         await asyncio.gather(*waiting[:2])
         assert not any(one.done() for one in waiting[2:])
-        board.wake(inbox)
+        notifier.wake(inbox)
         await waiting[2]
         assert not waiting[3].done()
         waiting[3].cancel()
@@ -119,18 +120,18 @@ def test_a_look_that_fails_is_followed_by_another(monkeypatch: pytest.MonkeyPatc
 
 
 def test_where_no_thread_can_be_started_the_next_who_waits_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    crowded, what = Board(), uuid7()
+    crowded, what = Notifier("a2a_news", CHANGES, thread_name="crowded"), uuid7()
 
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
     async def listens() -> bool:
-        with crowded.hear(what, lambda: None):
+        with crowded.subscribe(what, lambda: None):
             return crowded._listener is not None and crowded._listener.is_alive()
 
     with monkeypatch.context() as patch, pytest.raises(RuntimeError):
         patch.setattr(threading.Thread, "start", refuse)
         asyncio.run(listens())
-    assert not crowded._waiting
+    assert not crowded._callbacks
     assert asyncio.run(listens())
     crowded.close()

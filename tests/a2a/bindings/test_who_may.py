@@ -9,7 +9,7 @@ import pytest
 
 from a2a import pushing, sending
 from a2a.asgi import make_application
-from a2a.news import board
+from a2a.news import notifier
 from a2a.operations.desk import desk
 from a2a.operations.table import OPERATIONS
 from a2a.sending import Wish
@@ -97,7 +97,7 @@ def scene(open_stage: Stage, receiver: Receiver) -> Iterator[Scene]:  # noqa: F8
     url = receiver.url("/hook")
     yield Scene(stage, tokens, {who: sent(stage, url) for who in TABLE}, url)
     desk.close()
-    board.close()
+    notifier.close()
 
 
 def sent(stage: Stage, url: str) -> str:

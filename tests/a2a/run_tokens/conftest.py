@@ -8,7 +8,7 @@ import pytest
 
 from a2a import dispatching, runtimes
 from a2a.models import Delivery, Task, WebhookSecret
-from a2a.news import board
+from a2a.news import notifier
 from a2a.operations.desk import desk
 from common.ids import uuid7
 from nhi.actors import SYSTEM
@@ -112,7 +112,7 @@ def scene(open_stage: Stage) -> Iterator[Scene]:
         grant=grant,
     )
     desk.close()
-    board.close()
+    notifier.close()
 
 
 def theirs(stage: Stage, checker: Identity, offered: Task, other_task: Task) -> Theirs:

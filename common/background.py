@@ -35,7 +35,7 @@ Subject = TypeVar("Subject")
 
 
 class BackgroundThread:
-    """Runs `work` in at most one thread of this process, for as long as it is requested."""
+    """Runs `work` in a background thread after `wake`. A wake during a run causes one more run."""
 
     def __init__(self, name: str, work: Callable[[], None], *, error_message: str) -> None:
         self._name, self._work, self._error_message = name, work, error_message
@@ -67,7 +67,7 @@ class BackgroundThread:
 
 
 class PollLoop(ABC, Generic[Subject]):
-    """Starts due work until no work is running. While work runs, it polls every `poll_interval` seconds."""
+    """Base class of loops that start due work as asyncio tasks, and that poll for more until no task is running."""
 
     def __init__(self, name: str, *, poll_interval: float) -> None:
         self._poll_interval = poll_interval

@@ -27,7 +27,10 @@ class MissingInstallationError(GatehouseError):
 
 
 class GatehouseCommand(BaseCommand):
-    """Exit codes: 0 for success, 1 for a refusal or a finding, 2 for wrong usage. `--json` prints JSON only."""
+    """Base class of management commands. Exit codes: 0 success, 1 refusal or finding, 2 wrong usage.
+
+    `--json` prints JSON only.
+    """
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="Print one JSON object and nothing else.")

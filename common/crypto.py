@@ -1,4 +1,4 @@
-"""Fingerprints, signatures, row MACs and sealed fields."""
+"""Keyed hashes and signatures, MACs of log rows, and encryption of single fields."""
 
 import base64
 import hmac

@@ -1,4 +1,4 @@
-"""Connects the gateway to Django and to the hooks of `nhi`."""
+"""App configuration of the gateway: connects it to Django and to the hooks of `nhi`."""
 
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate

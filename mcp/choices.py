@@ -66,14 +66,14 @@ class BreakerState(TextChoices):
 
 
 class BreakerScope(TextChoices):
-    """The callers whose calls a breaker stops."""
+    """Whether a breaker stops the calls of all callers to its service, or those of one identity."""
 
     SERVER = "server", "All callers"
     IDENTITY = "identity", "One identity"
 
 
 class FaultKind(TextChoices):
-    """Kinds of server faults."""
+    """What failed in a server fault: the connection, or the answer."""
 
     #: The server could not be reached, closed the connection, or answered with HTTP 5xx.
     CONNECTION = "connection", "Connection"
@@ -95,7 +95,7 @@ class ApprovalState(TextChoices):
 
 
 class OriginKind(TextChoices):
-    """Kinds of origins of a call that waits for approval."""
+    """What an origin of a waiting call is: a person, an identity, a run or a task."""
 
     PERSON = "person", "Person"
     IDENTITY = "identity", "Identity"

@@ -27,7 +27,7 @@ ORIGIN_PATTERN = re.compile(r"gen(?P<pid>[0-9]{1,10})@(?P<host>.{1,255})")
 
 @dataclass(frozen=True)
 class MessageSender:
-    """The process that published a Celery message."""
+    """The process that published a Celery message, by host and process id."""
 
     host: str
     pid: int

@@ -1,4 +1,4 @@
-"""The client of a request: its address, and cancellation when it disconnects."""
+"""Cancels a call when its client disconnects; finds the client's source address."""
 
 import asyncio
 from collections.abc import Awaitable, Mapping
@@ -47,7 +47,7 @@ async def _cancel_on_disconnect(receive: Receive, disconnected: asyncio.Event, t
 
 
 class ProcessStopping(GatehouseError):
-    """The process that made the call is stopping. The call's row has the reason `cancelled`."""
+    """The call was cancelled because its process is stopping. Its row has the reason `cancelled`."""
 
     code = "stopping"
 

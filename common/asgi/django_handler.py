@@ -24,7 +24,7 @@ MAX_THREADS = 128
 
 
 class ThreadedHandler(ASGIHandler):
-    """An ASGI handler that runs each request in one thread of a pool."""
+    """Django's ASGI handler, but each request runs from start to end in one thread of a pool."""
 
     def __init__(self) -> None:
         super().__init__()

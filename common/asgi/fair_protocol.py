@@ -35,7 +35,7 @@ MAX_SEARCHED_BYTES = 16 * 1024
 
 
 class FairReadScheduler:
-    """Decides when connections of one event loop may be read."""
+    """Shares the reads of one event loop among callers: each has a limited number of reads per round."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -99,6 +99,8 @@ class FairReadScheduler:
 
 
 class _ThreadState(threading.local):
+    """The scheduler of this thread, and the event loop that it belongs to."""
+
     scheduler: FairReadScheduler | None = None
     loop: asyncio.AbstractEventLoop | None = None
 

@@ -37,7 +37,7 @@ DEFAULT_RANGE = "24h"
 
 @dataclass(frozen=True)
 class Chart:
-    """Drawn over time by the script; without it, the table says the same."""
+    """A chart over time, drawn by a script, and a table with the same data."""
 
     id: str
     question: str

@@ -20,7 +20,7 @@ GO = "X-Console-Go"
 
 @dataclass(frozen=True)
 class Call:
-    """The same action in the REST API, shown as a `curl` command."""
+    """The REST API request that does the same as the dialog, shown as a `curl` command."""
 
     path: str
     body: dict[str, Any] | None = None

@@ -23,7 +23,7 @@ ENDS = (
 
 
 class ConsoleForm(forms.Form):
-    """Rendered by `console/fields.html`. `aliases` maps field names of errors to field names of the form."""
+    """Base class of console forms. `aliases` maps field names of errors to field names of the form."""
 
     aliases: dict[str, str] = {}
     required_css_class = "gh-required"
@@ -41,7 +41,7 @@ class ConsoleForm(forms.Form):
 
 
 class Chips(forms.RadioSelect):
-    """A few options, one of them selected, rendered as buttons in a row."""
+    """A widget with a few options, one of them selected, rendered as buttons in a row."""
 
     template_name = "console/chips.html"
 
@@ -85,7 +85,7 @@ class WordsField(forms.CharField):
 
 
 class JSONLinesField(forms.JSONField):
-    """JSON as text: empty for no value; for invalid JSON the error states the position."""
+    """A text field for JSON: empty for no value; for invalid JSON the error states the line and column."""
 
     def to_python(self, value: Any) -> Any:
         try:
@@ -137,7 +137,7 @@ class MomentField(forms.DateTimeField):
 
 
 class EndsForm(ConsoleForm):
-    """The expiry: a preset, a date, or never."""
+    """A form for the time at which something expires: after a preset number of days, on a date, or never."""
 
     aliases = {"expires_at": "ends"}
 

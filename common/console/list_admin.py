@@ -20,7 +20,7 @@ from common.errors import NotAllowed
 
 
 class ListAdmin(ModelAdmin):
-    """The declarations of a list and the view that renders it."""
+    """Base admin class of list pages: declares columns, filters, presets and bulk actions, and renders the list."""
 
     title = ""
     lead = ""

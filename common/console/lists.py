@@ -82,7 +82,7 @@ class Drawn:
 
 @dataclass
 class Listing:
-    """One request's view of a list."""
+    """The filters, search and order that a request asks for, and the rows of the list that match."""
 
     request: HttpRequest
     rows: QuerySet[Any]

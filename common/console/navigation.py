@@ -1,4 +1,4 @@
-"""The sidebar, the account menu and pages without a model."""
+"""The sidebar, the account menu, and the registration of pages without a model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -27,7 +27,7 @@ RETRY_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class RowChanges:
-    """How the changes in a SQLite file are found, by a row number that only grows."""
+    """Queries that find the new rows in a SQLite file, by a row number that only grows, and the keys to notify."""
 
     #: Selects the number of the last row.
     last_row_sql: str

@@ -1,4 +1,4 @@
-"""The guarded aiohttp session of each event loop.
+"""The guarded HTTP client: one aiohttp session per event loop, which connects only to allowed addresses.
 
 The checks are in the connector, which every request, retry and web socket uses. A check in the resolver alone is not
 enough: aiohttp does not call the resolver for an address written in a URL, or when it reuses a connection.

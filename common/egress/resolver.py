@@ -23,6 +23,8 @@ MAX_THREADS = 16
 
 
 class _ResolverThreads:
+    """The thread pool for name lookups. A forked child gets a new pool."""
+
     def __init__(self) -> None:
         self.pool = ThreadPoolExecutor(MAX_THREADS, "names")
         # A forked child inherits the pool without its threads.
@@ -64,7 +66,7 @@ def refuse_non_public(host: str, port: int, ip_addresses: Sequence[str]) -> None
 
 
 class GuardedResolver(AbstractResolver):
-    """The resolver that aiohttp calls."""
+    """aiohttp's resolver for outgoing requests. It refuses names with an address that is not public or allowlisted."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC

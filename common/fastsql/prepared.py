@@ -31,7 +31,7 @@ _PLACEHOLDER_FACTORIES: dict[type, Callable[[], Any]] = {
 
 
 class PreparedQuery:
-    """`build` returns the query for one keyword argument per slot; `slots` maps their names to types.
+    """A query that the ORM compiles once. `build` gets one keyword argument per slot; `slots` maps names to types.
 
     No value may be None: the ORM would build a different query.
     """
@@ -56,6 +56,8 @@ class PreparedQuery:
 
 @dataclass(frozen=True)
 class _CompiledQuery:
+    """The SQL and parameters of a query for one database vendor, and the reader of its rows."""
+
     sql: str
     #: Parameters in order; a `_ParameterSlot` is replaced by the value of the slot with its name.
     params: tuple[Any, ...]
@@ -76,6 +78,8 @@ class _CompiledQuery:
 
 @dataclass(frozen=True)
 class _ParameterSlot:
+    """The place of a parameter whose value is set at each execution."""
+
     name: str
 
 

@@ -23,6 +23,8 @@ Statement = tuple[str, Sequence[Any]]
 
 
 class _PreparingCursor(ServerBindingCursor):
+    """A psycopg cursor that prepares every statement on the server."""
+
     def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
         try:
             result = super().execute(query, params, prepare=True, **options)  # type: ignore[misc]  # psycopg's own
@@ -41,6 +43,8 @@ class _PreparingCursor(ServerBindingCursor):
 
 @dataclass(frozen=True)
 class _LoggedQuery:
+    """An executed query with its parameters, in the form in which Django's query log reads it from a cursor."""
+
     connection: Any
     sql: str
     params: Any

@@ -15,7 +15,7 @@ MAX_HALF_ESCAPE_LENGTH = 5
 
 
 class SecretSpan(NamedTuple):
-    """The text from `start` to `end` is replaced. It is a secret because of `context_start` to `context_end`."""
+    """The part of a text from `start` to `end` to replace by a mask, and the context that shows that it is a secret."""
 
     start: int
     end: int

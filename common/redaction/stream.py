@@ -26,7 +26,7 @@ KEY_EDGE_CHARACTERS = 128
 
 
 class StreamRedactor:
-    """`feed` returns the text that is safe so far, `flush` the rest at the end. For one stream and one thread."""
+    """Redacts one text that arrives in pieces: `feed` returns what is safe so far, `flush` the rest."""
 
     def __init__(self, redactor: Redactor | None = None) -> None:
         self._redactor = redactor or Redactor()

@@ -1,4 +1,4 @@
-"""The console's tags: badges, moments, outside text, tabs of a hub, the same verb by API."""
+"""Template tags of the console: badges, icons, times, escaped outside text, tabs, API commands."""
 
 import json
 import re

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class ModernConnection(UpstreamConnection):
-    """A connection to a server of the modern era."""
+    """A connection to a server of the modern era: independent requests without a session."""
 
     era: Era = "modern"
 

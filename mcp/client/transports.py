@@ -1,4 +1,4 @@
-"""Entry points of the MCP client: handshake, list tools, call a tool, watch for changes.
+"""Calls servers over the transport of each target: handshake, list tools, call a tool, watch for changes.
 
 Within `mcp`, only this package and `stdio_host` talk to upstream servers. Each transport pools its connections by event
 loop. Credentials and headers of callers are never sent upstream.

@@ -49,7 +49,7 @@ class DatabaseUnavailable(GatehouseError):
 
 @dataclass(frozen=True)
 class CallerContext:
-    """Context that the caller sends with a call. It is stored with the log row and has no influence on decisions."""
+    """What the caller states about a call. It is recorded; only a task id that is a UUID influences decisions."""
 
     thread_id: str = ""
     session_id: str = ""

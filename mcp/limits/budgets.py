@@ -30,7 +30,7 @@ LIMIT_FIELDS = (
 
 @dataclass(frozen=True)
 class BudgetUsage:
-    """Current usage of a budget."""
+    """A budget's calls today and in the last hour, its active calls and its tokens left, as of `at`."""
 
     day: int
     hour: int

@@ -1,4 +1,4 @@
-"""Active calls, and calls that wait for approval."""
+"""Leases and slots of active calls, and calls that wait for approval. The call log is in `nhi.models.audit`."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Call(models.Model):
-    """The lease of an active call. Finished calls are in the call log, `InvocationLog`.
+    """A call that is being made, with its lease. Finished calls are in the call log, `InvocationLog`.
 
     The transaction that allows the call creates the row, and the transaction that logs the call deletes it. There are
     no foreign keys: their checks would wait for locks of the referenced rows.

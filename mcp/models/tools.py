@@ -29,7 +29,7 @@ class ToolQuerySet(NonDeletableQuerySet["Tool"]):
 
 
 class Tool(NonDeletableModel):
-    """The server and the approved definition of a tool's identity."""
+    """A tool of a server: its identity, its state, and its approved and latest definitions."""
 
     identity = models.OneToOneField(Identity, on_delete=models.PROTECT, primary_key=True, related_name="tool")
     server = models.ForeignKey(Server, on_delete=models.PROTECT, related_name="tools")

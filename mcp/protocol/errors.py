@@ -13,7 +13,7 @@ CALLER_FAULT_CODES = frozenset({INVALID_REQUEST, INVALID_PARAMS, METHOD_NOT_FOUN
 
 
 class UpstreamFailure(Exception):
-    """Base class of `UpstreamFault` and `UpstreamError`."""
+    """A request to a server failed: no usable answer (`UpstreamFault`) or an error answer (`UpstreamError`)."""
 
     def __init__(self, text: str, status: int) -> None:
         super().__init__(text)

@@ -1,4 +1,4 @@
-"""Header values of protocol 2026-07-28.
+"""Encodes header values of protocol 2026-07-28, and repeats tool arguments as `Mcp-Param-*` headers.
 
 Values that HTTP cannot carry are encoded as `=?base64?...?=`. Arguments with the keyword `x-mcp-header` in the tool's
 schema are repeated as `Mcp-Param-*` headers.

@@ -1,4 +1,4 @@
-"""Handles one MCP request."""
+"""Handles one HTTP request to an MCP endpoint, from its headers to the end of the response."""
 
 import asyncio
 import logging
@@ -32,7 +32,7 @@ sign_cursor = partial(crypto.sign, "mcp-cursor")
 
 
 class GatewayBackend(Protocol):
-    """The interface of `mcp.gateway.pipeline`."""
+    """What the MCP endpoint needs from the gateway: to call and to list tools, as in `mcp.gateway.pipeline`."""
 
     async def call_tool(self, request: CallRequest) -> CallResult: ...
 
@@ -41,7 +41,7 @@ class GatewayBackend(Protocol):
 
 @dataclass(frozen=True)
 class ServerContext:
-    """Settings that all requests share."""
+    """What all requests to the MCP endpoint share: gateway, settings, `serverInfo` and response headers."""
 
     gateway: GatewayBackend
     settings: EndpointSettings

@@ -20,7 +20,7 @@ RECORD_FIELD_NAMES = {"conversation_id": "thread_id"}
 
 
 class RequestFields(TypedDict, total=False):
-    """The fields of a `CallRequest` that come from a request's body."""
+    """What the body of a REST call adds to its `CallRequest`: arguments and context, or why it was not parsed."""
 
     arguments: Required[dict[str, Any]]
     context: CallerContext

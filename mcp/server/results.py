@@ -1,4 +1,4 @@
-"""Builds MCP results, tool pages and progress notifications."""
+"""Builds MCP messages: results, refusals, tool pages and progress notifications."""
 
 import json
 import math

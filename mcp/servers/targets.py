@@ -26,7 +26,7 @@ class LaunchConfig:
 
 @dataclass(frozen=True)
 class ResolvedServer:
-    """A target, and the secret values to redact from its answers."""
+    """How to connect to a server, with its secrets filled in, and the secret values to redact from its answers."""
 
     target: ServerTarget
     secret_values: tuple[str, ...] = field(repr=False, default=())

@@ -56,7 +56,7 @@ class LaunchLoader(Protocol):
 
 @dataclass(frozen=True)
 class HostContext:
-    """The context that all servers of one host share."""
+    """What all servers of one host share: the launch loader, the directory, the journal and a callback."""
 
     load_launch: LaunchLoader
     #: The parent of the servers' directories.

@@ -1,4 +1,4 @@
-"""Starts and stops the host."""
+"""Runs the stdio host process until SIGTERM or SIGINT: its servers, socket, tool list listener and heartbeat."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ from nhi.models.processes import ProcessKind
 
 @dataclass(frozen=True)
 class HostBackend:
-    """Functions that the stdio host needs. Each of them blocks, so the host calls it in a thread."""
+    """How the stdio host reaches the database and the task queue. Each function blocks, so it runs in a thread."""
 
     #: Loads the launch configuration of a server; None if it has none.
     launch: Callable[[UUID], LaunchSpec | None]

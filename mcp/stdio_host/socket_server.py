@@ -152,7 +152,7 @@ class SocketConnection:
 
 
 class _HostRequest:
-    """A parsed request frame."""
+    """A request to the host, parsed from its frame: the verb, the server, and the method to ask for."""
 
     def __init__(self, frame: Message) -> None:
         try:

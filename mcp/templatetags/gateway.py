@@ -1,4 +1,4 @@
-"""Tags for what only this app knows: the state of a tool's definition, and where a call stands."""
+"""Template tags of the gateway: the state of a tool's definition, and the URL of a call."""
 
 from django import template
 from django.utils.safestring import SafeString

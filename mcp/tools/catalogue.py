@@ -34,7 +34,7 @@ class ServerChangedMeanwhile(Conflict):
 
 @dataclass
 class RefreshReport:
-    """The result of a refresh, by names of tools."""
+    """The tools that a refresh of a server's catalogue added, changed, withdrew or refused, by name."""
 
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)

@@ -195,7 +195,7 @@ def server_text(body: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class DefinitionScan:
-    """The flags of a body, and whether its schema can check arguments."""
+    """The result of scanning a tool definition: its flags, and whether its schema can check arguments."""
 
     flags: tuple[injection_flags.DefinitionFlag, ...]
     checkable: bool

@@ -52,7 +52,7 @@ class ChangePart:
 
 @dataclass
 class ReviewBar:
-    """A person or service account that may not approve the pending definition."""
+    """A person or service account that may not approve the pending definition, and the actions that bar them."""
 
     name: str
     parts: list[ChangePart] = field(default_factory=list)

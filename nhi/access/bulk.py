@@ -1,4 +1,4 @@
-"""Operations on many grants at once, with a result for each item."""
+"""Bulk changes of access: revoke all, copy to another identity, give many tools; a result for each item."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

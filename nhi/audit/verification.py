@@ -62,6 +62,8 @@ class VerificationReport:
 
 @dataclass(frozen=True)
 class _CheckedLog:
+    """A log that is verified: its model, and the column with the time of a row."""
+
     model: type[models.Model]
     time: str
 

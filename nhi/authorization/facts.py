@@ -33,7 +33,7 @@ NEVER = Value(datetime(9999, 1, 1, tzinfo=UTC), DateTimeField())
 
 @dataclass(frozen=True)
 class LoadedFacts:
-    """The result of the query as inputs for `decide`."""
+    """The facts for `decide`, with the identity or person, credential and token that the same query read."""
 
     facts: DecisionFacts
     caller: CallerOrTarget | None = None

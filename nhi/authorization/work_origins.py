@@ -17,7 +17,7 @@ from nhi.models import Credential, Identity, User
 
 @dataclass(frozen=True)
 class OriginTrace:
-    """People with their first role, member identities, and the runs and tasks on the way."""
+    """Who is behind some work: people with their first role, identities, and the runs and tasks on the way."""
 
     people: Mapping[UUID, OriginRole]
     members: frozenset[UUID]

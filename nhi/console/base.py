@@ -17,7 +17,7 @@ from nhi.people import sessions
 
 
 class GovernedAdmin(ListAdmin):
-    """A list with the rows that the person may see, with saved views and an export that is recorded."""
+    """A list of the rows that its actor may see, with saved views and an export that is recorded."""
 
     #: The right to see every row. People without it see their own rows.
     view_right = ""
@@ -71,7 +71,7 @@ def _load_saved_views(request: HttpRequest, page: str) -> list[SavedView]:
 
 
 class ActorMixin:
-    """Pages and dialogs that know their actor."""
+    """Gives a page or dialog its actor, and requires the right `actor_may` of the actor."""
 
     request: HttpRequest
     actor_may: ClassVar[str] = ""

@@ -15,7 +15,7 @@ F = TypeVar("F", bound=ConsoleForm)
 
 
 class FormPage(ActorPage, ABC, Generic[F]):
-    """Subclasses create the form and call the operation. Errors of the operation appear next to the fields."""
+    """A page with one form that calls an operation, whose errors appear next to the fields."""
 
     @abstractmethod
     def fitting(self, data: Any = None) -> F:

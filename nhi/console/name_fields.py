@@ -25,7 +25,7 @@ MAX_NAMES = 100
 
 @dataclass(frozen=True)
 class NamedRows:
-    """A kind of row that is found by name."""
+    """A kind of row that a name field finds: its words, the rows an actor sees, and the column of the name."""
 
     words: str
     rows: Callable[[Actor], QuerySet[Any]]

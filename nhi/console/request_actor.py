@@ -1,4 +1,4 @@
-"""The actor of a console request."""
+"""Finds the actor of a console request and checks the actor's rights."""
 
 from django.http import HttpRequest
 

@@ -195,7 +195,7 @@ def revoke_all(*, actor: Actor, holder: Identity | User, reason: str) -> None:
 
 @dataclass(frozen=True)
 class _CredentialTerms:
-    """The terms of a new credential."""
+    """What a new credential is issued with: its end, its networks, its right to issue, the start of its family."""
 
     expires_at: datetime
     allowed_networks: list[str]

@@ -46,7 +46,7 @@ VALUE_KINDS = frozenset({"object", "array", "string", "number", "boolean", "null
 
 @dataclass(frozen=True)
 class ToolArguments:
-    """The properties of one object, as described by the schemas of a tool."""
+    """The schemas of one object's properties, by name, as the schemas of a tool describe them."""
 
     #: By name, the schemas that describe the property, each with the root schema for its references.
     schemas_by_name: Mapping[str, list[tuple[Any, Json]]] = field(default_factory=dict)

@@ -138,7 +138,7 @@ class Principal:
 
 @dataclass(frozen=True)
 class ChainCheck:
-    """The combined result for all principals."""
+    """The combined result of checking the target against the grants and roles of every principal of a chain."""
 
     condition: CallCondition
     #: Whether a principal's grant requires a person's approval.

@@ -48,7 +48,7 @@ class AccessMatch:
 
 @dataclass(frozen=True)
 class CallCondition:
-    """A fact from a higher app about a call, for example whether the server is enabled or the definition approved."""
+    """The result of a condition that is evaluated outside the engine, for example whether the server is enabled."""
 
     name: str
     ok: bool

@@ -41,7 +41,7 @@ class ProofRequired(NotAllowed):
 
 @dataclass(frozen=True)
 class RemainingTime:
-    """Whole seconds until the session expires."""
+    """Whole seconds until the session expires: by idling without a request, and by its age."""
 
     idle: int
     absolute: int

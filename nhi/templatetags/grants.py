@@ -1,4 +1,4 @@
-"""Where the pages about one grant stand."""
+"""Template tags of grants: the URLs of the pages about one grant."""
 
 from django import template
 

@@ -1,4 +1,4 @@
-"""Tags for what only this app knows: the state of its rows."""
+"""Template tags of identities and grants: state badges, kind icons, links, limits."""
 
 from django import template
 from django.utils.html import format_html, format_html_join

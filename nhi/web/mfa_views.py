@@ -34,7 +34,7 @@ from nhi.web.sso_views import connect_token
 
 
 class MfaSignInView(AuthenticateView):
-    """The second step of sign-in."""
+    """The second step of sign-in: the page that asks for a code or a passkey after the password."""
 
     def form_invalid(self, form: Any) -> HttpResponse:
         return add_retry_after(super().form_invalid(form), form)
@@ -127,7 +127,7 @@ class RemovePasskeyView(RemoveWebAuthnView):
 
 
 class PasskeySignInView(LoginWebAuthnView):
-    """Not throttled: a passkey cannot be guessed, and this is the way in for a person whose name a stranger locked."""
+    """Sign-in by passkey. Not throttled: a passkey cannot be guessed, and strangers can lock a person's name."""
 
     def form_invalid(self, form: Any) -> HttpResponse:
         authentication_failures.count_failure("passkey", "passkey_refused", timezone.now())

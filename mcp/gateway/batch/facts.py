@@ -36,7 +36,7 @@ DEFINITION_REFUSALS = {
 
 @dataclass(frozen=True)
 class CallFacts:
-    """The row of the facts query for one call, by column name."""
+    """The stored facts that decide one call, as one row of the facts query, by column name."""
 
     row: dict[str, Any]
     now: datetime

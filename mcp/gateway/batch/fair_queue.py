@@ -42,7 +42,7 @@ class QueueBatch(Generic[T]):
 
 
 class FairQueue(Generic[T]):
-    """Any thread may put items. One thread takes; a second one may start taking while the first one ends."""
+    """A queue that serves its callers in turn. Any thread may put items; one takes, or two during a handover."""
 
     def __init__(self, limits: QueueLimits) -> None:
         self._limits = limits

@@ -68,7 +68,7 @@ class QueuedRequest:
 
 @dataclass
 class QueuedResult:
-    """The result of a call to record. The future's result is whether it became the call's row."""
+    """A call's result that waits in the queue to be recorded. The future tells whether it became the call's row."""
 
     result: CallResult
     future: "Future[bool]" = field(default_factory=Future)

@@ -13,7 +13,7 @@ from a2a.models import Task
 from a2a.models.tasks import FOR_ANOTHER
 from common import context
 from common.errors import GatehouseError, NotAllowed, NotFound, PayloadTooLarge, RateLimited
-from common.fastsql.prepared import PreparedQuery
+from common.fastsql.compiled_queries import PreparedQuery
 from nhi.actors import Actor
 from nhi.authorization import facts, work_conditions
 from nhi.authorization.facts import LoadedFacts

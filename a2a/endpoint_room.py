@@ -9,7 +9,7 @@ from a2a.models import Endpoint, Task
 from common import canonical_json
 from common.db import clock
 from common.errors import PayloadTooLarge, RateLimited
-from common.fastsql.prepared import PreparedQuery
+from common.fastsql.compiled_queries import PreparedQuery
 from nhi.models import Identity
 
 #: Bytes of what one artifact may be.

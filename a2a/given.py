@@ -10,7 +10,7 @@ from a2a import covering
 from a2a.choices import Role
 from a2a.models import Task, TaskMessage
 from a2a.parts import Part, role_of
-from common.fastsql.prepared import PreparedQuery
+from common.fastsql.compiled_queries import PreparedQuery
 
 _LAST = PreparedQuery(
     lambda task: TaskMessage.objects.filter(task=task, role=Role.USER).order_by("-position")[:1], task=UUID

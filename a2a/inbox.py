@@ -19,7 +19,7 @@ from a2a.wire.v1 import requests as v1
 from common import crypto
 from common.db import clock
 from common.errors import Conflict
-from common.fastsql.prepared import PreparedQuery
+from common.fastsql.compiled_queries import PreparedQuery
 from nhi.actors import Actor
 from nhi.validation import Problems
 

@@ -9,8 +9,8 @@ from django.db.models import Case, F, JSONField, OuterRef, SmallIntegerField, Su
 from a2a import endpoint_room
 from a2a.models import Artifact, ArtifactPiece
 from common import canonical_json
-from common.fastsql import prepared
-from common.fastsql.prepared import PreparedQuery
+from common.fastsql import compiled_queries
+from common.fastsql.compiled_queries import PreparedQuery
 
 Made = Mapping[str, Any]
 _LAST_PIECE = ArtifactPiece.objects.filter(artifact=OuterRef("pk")).order_by("-number")
@@ -53,7 +53,7 @@ def append(found: Artifact, made: Made, *, most: int | None) -> None:
     if head != found.body:
         found.body = head
         found.save(update_fields=["body"])
-    prepared.insert_rows(*pieces)
+    compiled_queries.insert_rows(*pieces)
 
 
 def _pieces(found: Artifact, parts: Sequence[Any]) -> list[ArtifactPiece]:

@@ -18,7 +18,7 @@ from a2a.choices import RuntimeKind
 from a2a.models import Runtime, Task
 from common import crypto
 from common.db import clock
-from common.fastsql.prepared import PreparedQuery
+from common.fastsql.compiled_queries import PreparedQuery
 from common.redaction import redact_text
 from nhi.actors import Actor
 from nhi.audit import events

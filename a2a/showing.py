@@ -9,7 +9,7 @@ from django.db.models import Case, F, JSONField, Q, QuerySet, When
 from a2a import parts
 from a2a.choices import TaskState
 from a2a.models import Artifact, Task, TaskMessage
-from common.fastsql.prepared import PreparedQuery
+from common.fastsql.compiled_queries import PreparedQuery
 
 
 def in_pieces(rows: "QuerySet[Artifact]") -> "QuerySet[Artifact, Any]":

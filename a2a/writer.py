@@ -22,8 +22,8 @@ from a2a.models.tasks import OFFERED
 from common import canonical_json
 from common.db import clock
 from common.errors import Conflict, InvalidTransition
-from common.fastsql import prepared
-from common.fastsql.prepared import PreparedQuery
+from common.fastsql import compiled_queries
+from common.fastsql.compiled_queries import PreparedQuery
 
 LONGEST_ERROR, LONGEST_CODE = 1000, 100
 #: Of one task, so that whoever reads it can hold it.
@@ -71,7 +71,7 @@ def begin(task: Task, message: parts.Message, *, shown: parts.Message) -> Task:
     event = TaskEvent(
         task=task, seq=1, kind=EventKind.TASK, body={"task": told}, size=task.size, at=task.created_at
     )  # fmt: skip
-    prepared.insert_rows(task, first, event)
+    compiled_queries.insert_rows(task, first, event)
     task.first_message = first.body
     return task
 
@@ -141,9 +141,9 @@ class _Draft:
         if task.state in TERMINAL:
             self._end()
         # Nothing is changed of what has ended, which is what `completed_at` says.
-        if not prepared.update_if(Task, task.pk, self.changed, where={"completed_at": None}):
+        if not compiled_queries.update_if(Task, task.pk, self.changed, where={"completed_at": None}):
             raise ended(task)
-        prepared.insert_rows(*self.artifacts, *self.events, *self.messages)
+        compiled_queries.insert_rows(*self.artifacts, *self.events, *self.messages)
         for name, value in self.changed.items():
             setattr(task, name, value)
         if task.state in TERMINAL:

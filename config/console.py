@@ -11,7 +11,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from unfold.sites import UnfoldAdminSite
 
-from common.console import navigation, palette, times
+from common.console import command_palette, navigation, times
 from common.console.pages import refused, render
 from common.errors import GatehouseError, InvalidInput, NotAllowed, NotFound
 
@@ -50,8 +50,10 @@ class ConsoleSite(UnfoldAdminSite):
 
     def search(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         """The palette: asked anew each time, so that it never shows what was taken away."""
-        term = request.GET.get("s", "").strip()[: palette.LONGEST]
-        return render(request, "console/palette_results.html", title="Found", groups=palette.find(request, term))
+        term = request.GET.get("s", "").strip()[: command_palette.LONGEST]
+        return render(
+            request, "console/palette_results.html", title="Found", groups=command_palette.find(request, term)
+        )
 
 
 def _framed(view: View) -> View:

@@ -206,7 +206,7 @@ def database(name: str, sqlite_path: Path) -> dict[str, object]:
             "options": "-c statement_timeout=10000 -c lock_timeout=2000 -c idle_in_transaction_session_timeout=30000",
             # A worker for runs asks from nine threads at once.
             "pool": {"min_size": 1, "max_size": 12, "timeout": 2},
-            # For the statements of `common/fastsql/statements.py`; all others have their values in their text.
+            # For the statements of `common/fastsql/prepared_statements.py`; all others have their values in their text.
             "prepare_threshold": 5,
             **dict(parse_qsl(parts.query)),
         },

@@ -19,7 +19,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 from kombu.exceptions import OperationalError
 
-from nhi import processes
+from nhi import process_heartbeats
 from nhi.audit import append_only_triggers, database_role
 from nhi.models.processes import ProcessKind
 
@@ -96,9 +96,9 @@ def grpc() -> str:
 
 def heartbeat(kind: ProcessKind) -> Callable[[], str]:
     def look() -> str:
-        if kind in processes.missing_kinds(timezone.now()):
+        if kind in process_heartbeats.missing_kinds(timezone.now()):
             raise NotReady(
-                f"No {kind.label.lower()} process was heard of in the last {processes.LATE_AFTER.seconds} s."
+                f"No {kind.label.lower()} process was heard of in the last {process_heartbeats.LATE_AFTER.seconds} s."
             )
         return f"{kind.label} was heard of lately."
 

@@ -23,8 +23,8 @@ from prometheus_client.registry import Collector
 
 from common import crypto
 from common.asgi.bodies import AsgiApplication, AsgiMessage, Receive
-from mcp.gateway import call_log
-from nhi import processes
+from mcp.gateway import call_telemetry
+from nhi import process_heartbeats
 from supervisor import numbers
 
 REQUESTS = prometheus_client.Counter("gatehouse_requests", "Requests answered.", ["method", "route", "status"])
@@ -40,7 +40,7 @@ class FromDatabase(Collector):
         up = GaugeMetricFamily("gatehouse_database_up", "1 when the database answered this scrape.")
         heard = GaugeMetricFamily("gatehouse_processes", "Processes heard of lately.", labels=["kind"])
         try:
-            alive = processes.count_alive(timezone.now())
+            alive = process_heartbeats.count_alive(timezone.now())
         except DatabaseError:
             alive = {}
         for kind, count in alive.items():
@@ -126,7 +126,7 @@ def registry() -> prometheus_client.CollectorRegistry:
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         MultiProcessCollector(gathered)  # type: ignore[no-untyped-call]  # the package leaves it untyped
     else:
-        for own in (REQUESTS, SECONDS, TASKS, call_log.CALL_COUNTER, call_log.CALL_SECONDS):
+        for own in (REQUESTS, SECONDS, TASKS, call_telemetry.CALL_COUNTER, call_telemetry.CALL_SECONDS):
             gathered.register(own)
     return gathered
 

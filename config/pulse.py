@@ -10,7 +10,7 @@ import threading
 from django.db import DatabaseError, connection
 from kombu.exceptions import OperationalError
 
-from nhi import processes
+from nhi import process_heartbeats
 from nhi.celery_tasks import tick
 from nhi.models.processes import ProcessKind
 
@@ -50,7 +50,7 @@ class Pulse:
 
     def _say(self, *, leaving: bool) -> None:
         try:
-            (processes.remove_own if leaving else processes.record_heartbeat)(kind=ProcessKind.WEB)
+            (process_heartbeats.remove_own if leaving else process_heartbeats.record_heartbeat)(kind=ProcessKind.WEB)
         except DatabaseError as error:
             log.warning("No heartbeat: the database is away (%s).", type(error).__name__)
         finally:

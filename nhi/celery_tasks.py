@@ -5,7 +5,7 @@ from typing import Any
 from celery import Task, shared_task
 from django.utils import timezone
 
-from nhi import processes
+from nhi import process_heartbeats
 from nhi.audit import refusal_limits, trigger_repair
 from nhi.credentials import run_tokens
 from nhi.identities import lifecycle
@@ -16,15 +16,15 @@ from nhi.people import sessions, sign_in_throttle
 @shared_task(name="nhi.tick", bind=True)
 def tick(self: "Task[Any, Any]", kind: str, sender_kind: str = "") -> None:
     """Record heartbeats of the worker that runs this task and of the process that sent it."""
-    processes.record_heartbeat(kind=ProcessKind(kind))
-    sender = processes.parse_origin(self.request.origin)
+    process_heartbeats.record_heartbeat(kind=ProcessKind(kind))
+    sender = process_heartbeats.parse_origin(self.request.origin)
     if sender and sender_kind:
-        processes.record_heartbeat(kind=ProcessKind(sender_kind), host=sender.host, pid=sender.pid)
+        process_heartbeats.record_heartbeat(kind=ProcessKind(sender_kind), host=sender.host, pid=sender.pid)
 
 
 @shared_task(name="nhi.sweep")
 def sweep() -> None:
-    processes.remove_silent(timezone.now())
+    process_heartbeats.remove_silent(timezone.now())
     lifecycle.finish_stops()
     sign_in_throttle.remove_stale(timezone.now())
     sessions.remove_expired()

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from common import context
 from common.errors import NotAllowed
-from common.fastsql.prepared import PreparedQuery
+from common.fastsql.compiled_queries import PreparedQuery
 from nhi import hooks
 from nhi.actors import Actor
 from nhi.audit import refusal_limits

@@ -11,7 +11,7 @@ from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 
 from common.errors import GatehouseError
-from common.fastsql.prepared import PreparedQuery
+from common.fastsql.compiled_queries import PreparedQuery
 from supervisor.choices import ExecutionState
 from supervisor.models import Agent, Execution, Runner
 from supervisor.models.executions import UNDER_WAY

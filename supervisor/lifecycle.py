@@ -8,7 +8,7 @@ from django.db import transaction
 
 from common.db import clock
 from common.errors import InvalidTransition
-from common.fastsql import prepared
+from common.fastsql import compiled_queries
 from supervisor import moves
 from supervisor.choices import OUTCOMES, TRANSITIONS, ExecutionState, Mode, SessionState
 from supervisor.models import Execution, ExecutionTransition, Session, SessionMessage
@@ -38,9 +38,9 @@ def walk(execution: Execution, steps: Sequence[Step], *, at: datetime | None = N
     """
     changes, rows = _planned(execution, steps, at or clock.database_now(), facts)
     with transaction.atomic():
-        if prepared.update_each_if([_swap(execution, changes)]) != [True]:
+        if compiled_queries.update_each_if([_swap(execution, changes)]) != [True]:
             raise overtaken(execution)
-        prepared.insert_rows(*rows)
+        compiled_queries.insert_rows(*rows)
         _end_conversation(execution, rows)
     _bring_up_to_date(execution, changes)
     moves.tell(execution)
@@ -58,9 +58,9 @@ def walk_each(plans: Sequence[Plan], *, at: datetime) -> None:
 def walk_those_left(plans: Sequence[Plan], *, at: datetime) -> list[Execution]:
     """The same for those of several that are still as they were read, in a transaction of the caller's."""
     planned = [(execution, *_planned(execution, steps, at, facts)) for execution, steps, facts in plans]
-    swapped = prepared.update_each_if([_swap(execution, changes) for execution, changes, _ in planned])
+    swapped = compiled_queries.update_each_if([_swap(execution, changes) for execution, changes, _ in planned])
     left = [plan for plan, is_ours in zip(planned, swapped, strict=True) if is_ours]
-    prepared.insert_rows(*(row for _, _, rows in left for row in rows))
+    compiled_queries.insert_rows(*(row for _, _, rows in left for row in rows))
     for execution, changes, rows in left:
         _end_conversation(execution, rows)
         _bring_up_to_date(execution, changes)
@@ -81,10 +81,10 @@ def overtaken(execution: Execution) -> InvalidTransition:
     )
 
 
-def _swap(execution: Execution, changes: dict[str, Any]) -> prepared.ConditionalUpdate:
+def _swap(execution: Execution, changes: dict[str, Any]) -> compiled_queries.ConditionalUpdate:
     """Of nothing where it is not any more as it was read."""
     read = {"state": execution.state, "moves": execution.moves}
-    return prepared.ConditionalUpdate(Execution, execution.pk, changes, read)
+    return compiled_queries.ConditionalUpdate(Execution, execution.pk, changes, read)
 
 
 def _planned(

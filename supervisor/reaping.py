@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 
 from common.db import clock
 from common.errors import InvalidTransition
-from nhi import processes
+from nhi import process_heartbeats
 from nhi.actors import SYSTEM
 from nhi.audit import events
 from nhi.credentials import run_tokens
@@ -39,7 +39,7 @@ def sweep() -> None:
 
 def fence() -> None:
     """End the processes of this host's runners that hang: what they run must end before it counts as lost."""
-    for runner in Runner.objects.filter(host=processes.HOST, seen_at__lt=Now() - SILENT_FOR):
+    for runner in Runner.objects.filter(host=process_heartbeats.HOST, seen_at__lt=Now() - SILENT_FOR):
         if is_alive(runner):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(runner.pid, signal.SIGKILL)
@@ -62,7 +62,7 @@ def reap(*, of: Runner | None = None) -> int:
 
 def reap_dead_of_this_host() -> int:
     """Whoever can see that a process is gone need not wait for its silence."""
-    dead = [runner for runner in Runner.objects.filter(host=processes.HOST) if not is_alive(runner)]
+    dead = [runner for runner in Runner.objects.filter(host=process_heartbeats.HOST) if not is_alive(runner)]
     return sum(reap(of=runner) for runner in dead)
 
 

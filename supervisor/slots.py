@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from common.fastsql.prepared import PreparedQuery
+from common.fastsql.compiled_queries import PreparedQuery
 from nhi.models import Identity
 from supervisor import lifecycle
 from supervisor.choices import ExecutionState

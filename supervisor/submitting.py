@@ -15,8 +15,8 @@ from django.db.models.functions import Now
 from common import context, crypto
 from common.db import clock
 from common.errors import Conflict
-from common.fastsql import prepared
-from common.fastsql.prepared import PreparedQuery
+from common.fastsql import compiled_queries
+from common.fastsql.compiled_queries import PreparedQuery
 from common.redaction import Redactor
 from nhi.actors import Actor
 from nhi.audit import events
@@ -153,8 +153,8 @@ def keep(caller: Caller, runs: Sequence[Execution]) -> None:
     """Write runs that were prepared, each with the beginning of its history and an event."""
     begun = [lifecycle.begin(run, reason=f"Asked for by {caller.actor.name}.") for run in runs]
     for agent in {run.agent for run in runs}:
-        prepared.update_if(Agent, agent.pk, {"runs": agent.runs}, where={})
-    prepared.insert_rows(*runs, *begun)
+        compiled_queries.update_if(Agent, agent.pk, {"runs": agent.runs}, where={})
+    compiled_queries.insert_rows(*runs, *begun)
     for run in runs:
         details = {"run": str(run.pk), "number": run.number, "trigger": run.trigger, **run.context["by"]}
         # With the agent's other changes, and by the name of the run, which is what was asked for.

@@ -139,7 +139,7 @@ CAPABILITIES: dict[str, Promise] = {
     ),
     "MCP-12": Promise(
         "Each call is one line of the structured log, with its context and without its secrets.",
-        "mcp.gateway.call_log:log_call = return None",
+        "mcp.gateway.call_telemetry:log_call = return None",
     ),
     "MCP-15": Promise(
         "The bundled to-do server runs over stdio and HTTP, and the demo uses it.",

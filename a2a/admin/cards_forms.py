@@ -8,8 +8,8 @@ from django.conf import settings as installation
 from a2a.choices import Authentication, CardForm, Transport
 from a2a.endpoint_changes import PLACES
 from a2a.wire import methods
-from common.console.form_fields import LinesField
 from common.console.forms import Chips, ConsoleForm, ReasonField, WordsField
+from common.console.multiline_fields import LinesField
 from nhi.console.name_fields import NameField
 
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}

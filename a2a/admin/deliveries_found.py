@@ -7,9 +7,9 @@ from django.http import HttpRequest
 
 from a2a.admin import deliveries_cells
 from a2a.models import Delivery
-from common.console import palette
+from common.console import command_palette
+from common.console.command_palette import PER_GROUP, Group, Hit
 from common.console.pages import link
-from common.console.palette import PER_GROUP, Group, Hit
 from common.ids import parse_uuid
 from nhi.console.request_actor import actor_of
 
@@ -30,4 +30,4 @@ def _hit(row: Delivery) -> Hit:
     )  # fmt: skip
 
 
-palette.add_palette_providers(find)
+command_palette.add_palette_providers(find)

@@ -1,7 +1,7 @@
 """What the four roles may do with tasks, as lines of the table "Who may do what"."""
 
 from a2a.rights import ROLES
-from nhi.console.role_rights import RIGHTS, RoleRight
+from nhi.console.console_role_rights import RIGHTS, RoleRight
 
 
 def _line(words: str, *codenames: str, changes: bool = True) -> RoleRight:

@@ -9,9 +9,9 @@ from django.http import HttpRequest
 from a2a.admin import tasks_cells
 from a2a.admin.tasks_filters import SHORT
 from a2a.models import Task
-from common.console import palette
+from common.console import command_palette
+from common.console.command_palette import PER_GROUP, Group, Hit
 from common.console.pages import link
-from common.console.palette import PER_GROUP, Group, Hit
 from common.ids import parse_uuid
 from nhi.console.request_actor import actor_of
 
@@ -39,4 +39,4 @@ def _hit(task: Task) -> Hit:
     return Hit(f"{task.short_id} for {task.agent_name}", link("a2a_task_hub", task.pk), "task", f"Task, {said.lower()}")
 
 
-palette.add_palette_providers(find)
+command_palette.add_palette_providers(find)

@@ -11,8 +11,8 @@ from a2a.inbox import Claimed
 from a2a.models import Task
 from common.api.operations import listing, operation
 from common.errors import NotFound
-from common.fastsql.prepared import PreparedQuery
-from nhi.authorization.access_check import CallerNotIdentity
+from common.fastsql.compiled_queries import PreparedQuery
+from nhi.authorization.own_access_check import CallerNotIdentity
 
 _MINE = PreparedQuery(
     lambda task, agent: Task.objects.filter(pk=task, agent_id=agent).only("pk").order_by(), task=UUID, agent=UUID

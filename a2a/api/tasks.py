@@ -12,7 +12,7 @@ from a2a.models.whose import WhoseQuerySet
 from a2a.sending import Wish
 from common.api.operations import listing, operation
 from common.api.pagination import Counted
-from common.fastsql.prepared import PreparedQuery
+from common.fastsql.compiled_queries import PreparedQuery
 from nhi.authorization import oauth
 from nhi.models import Identity
 from supervisor.access import Caller

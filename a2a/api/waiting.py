@@ -16,7 +16,7 @@ from rest_framework.request import Request
 
 from a2a.operations import rooms
 from common.asgi.bodies import AsgiApplication, AsgiMessage, Receive, capture_response
-from common.asgi.clients import ProcessStopping, run_until_disconnect
+from common.asgi.client_disconnect import ProcessStopping, run_until_disconnect
 
 LISTED, TAKEN = "/api/nhi/a2a/inbox", "/api/nhi/a2a/inbox/claim"
 KEY = "gatehouse.inbox"

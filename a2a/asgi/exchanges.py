@@ -17,9 +17,9 @@ from a2a.operations.following import Item
 from a2a.operations.table import OPERATIONS
 from a2a.operations.visits import Shown
 from a2a.wire.faults import Fault, Kind
-from common.asgi import bodies, clients
+from common.asgi import bodies, client_address
 from common.asgi.bodies import Receive
-from common.asgi.clients import ProcessStopping
+from common.asgi.client_disconnect import ProcessStopping, run_until_disconnect
 from common.asgi.headers import HeaderPairs
 from common.asgi.hosts import is_allowed_host
 from common.ids import parse_uuid, uuid7
@@ -39,7 +39,7 @@ class Exchange:
         self._head = heads.read(scope["headers"])
         self._query = paths.query(scope.get("query_string", b""))
         self._request_id = parse_uuid(self._head.get("x-request-id")) or uuid7()
-        self._source = clients.client_source(scope, self._head.get("x-forwarded-for"))
+        self._source = client_address.find_source(scope, self._head.get("x-forwarded-for"))
         place = paths.place_of(scope["path"])
         assert place is not None  # the router asked
         self._place = place
@@ -57,7 +57,7 @@ class Exchange:
             body = await self._body()
             call = await desk.do(lambda: self._read(body)) if len(body) > SMALL else self._read(body)
             self._wrapping = call.wrapping
-            await clients.run_until_disconnect(self._receive, self._answer(call, len(body)))
+            await run_until_disconnect(self._receive, self._answer(call, len(body)))
         except bodies.ClientDisconnected:
             log.debug("a client went away before its request was whole")
         except Unread as unread:

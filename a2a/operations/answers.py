@@ -6,7 +6,7 @@ from uuid import UUID
 
 from a2a import showing
 from a2a.models import Task
-from common.fastsql.prepared import PreparedQuery
+from common.fastsql.compiled_queries import PreparedQuery
 
 _TASK = PreparedQuery(lambda pk: Task.objects.filter(pk=pk).order_by(), pk=UUID)
 

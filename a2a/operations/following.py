@@ -29,7 +29,7 @@ from a2a.operations.desk import AWAY, PAUSE, desk
 from a2a.wire.faults import Fault, Kind
 from common.db.notifier import POLL_INTERVAL_SECONDS
 from common.errors import RateLimited
-from common.fastsql.prepared import PreparedQuery
+from common.fastsql.compiled_queries import PreparedQuery
 
 log = logging.getLogger(__name__)
 ASKED = frozenset({"TASK_STATE_INPUT_REQUIRED"})

@@ -12,7 +12,7 @@ from a2a.endpoints import Settings
 from a2a.models import Task
 from a2a.operations import faults
 from common.errors import NotAllowed, NotFound
-from common.fastsql.prepared import PreparedQuery
+from common.fastsql.compiled_queries import PreparedQuery
 from common.ids import parse_uuid
 from nhi.actors import Actor
 from nhi.authorization import authentication, oauth

@@ -17,7 +17,7 @@ from a2a.remote.troubles import Code, Trouble
 from a2a.wire import metadata
 from common import egress, strict_json
 from common.egress import event_stream
-from common.egress.request_body import SentFlag, TrackedBody
+from common.egress.tracked_body import SentFlag, TrackedBody
 from common.errors import PayloadTooLarge
 from mcp.client.http_exchange import read_chunk, read_content_type, read_response, translate_errors
 from mcp.protocol import jsonrpc

@@ -21,7 +21,7 @@ from a2a.wire.protobuf import Rpc
 from a2a.wire.v03 import protobuf as old
 from a2a.wire.v1 import protobuf as new
 from common.egress import EgressBlocked, grpc_channels
-from common.egress.request_body import SentFlag
+from common.egress.tracked_body import SentFlag
 
 Metadata = Sequence[tuple[str, str]]
 RPCS = {(one.version, one.operation): one for one in (*new.RPCS, *old.RPCS)}

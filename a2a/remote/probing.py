@@ -16,7 +16,7 @@ from a2a.remote.finding import Card
 from a2a.remote.target import Interface, Target
 from a2a.remote.troubles import Code, Trouble
 from a2a.wire.faults import Kind
-from common.egress.request_body import SentFlag
+from common.egress.tracked_body import SentFlag
 from common.ids import uuid7
 from common.redaction.redactor import Redactor
 from nhi.audit import sanitization

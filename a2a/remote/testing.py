@@ -11,7 +11,7 @@ from a2a.models import Runtime
 from a2a.remote import errands, troubles
 from a2a.remote.probing import Probe, Report
 from common import crypto
-from common.egress.request_body import SentFlag
+from common.egress.tracked_body import SentFlag
 from common.errors import Conflict
 from common.executors import background_loop
 from common.redaction import redact_text

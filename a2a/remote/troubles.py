@@ -11,8 +11,8 @@ import aiohttp
 from a2a.wire.faults import Kind
 from a2a.wire.v03 import errors
 from common.egress import EgressBlocked
-from common.egress.request_body import SentFlag
-from mcp.protocol.errors import FaultCode, UpstreamFault
+from common.egress.tracked_body import SentFlag
+from mcp.protocol.upstream_errors import FaultCode, UpstreamFault
 from nhi.audit import sanitization
 
 #: What is kept of the words of a remote agent.

@@ -1,6 +1,8 @@
 """The client's address behind trusted proxies."""
 
 import ipaddress
+from collections.abc import Mapping
+from typing import Any
 
 from django.conf import settings
 
@@ -16,6 +18,13 @@ DEFAULT_TRUSTED_NETWORKS: tuple[str, ...] = (
     "192.168.0.0/16",
     "fc00::/7",
 )
+
+
+def find_source(scope: Mapping[str, Any], forwarded_for: str) -> str:
+    """Return the client address of an ASGI request."""
+    client = scope.get("client")
+    peer = client[0] if client else ""
+    return find_client_address(peer=peer, forwarded_for=forwarded_for, proxy_count=settings.TRUSTED_PROXIES)
 
 
 def find_client_address(*, peer: str, forwarded_for: str, proxy_count: int) -> str:

@@ -5,16 +5,16 @@ from datetime import UTC, datetime
 from django.utils.dateparse import parse_datetime
 from django.utils.timezone import is_naive, make_aware
 
-from common.fastsql import statements
+from common.fastsql import prepared_statements
 
 #: The limits of times in queries. They are far from the ends of the calendar, where conversion to some zones fails.
 MIN_TIME, MAX_TIME = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 
 
 def database_now() -> datetime:
-    sqlite = statements.get_connection().vendor == "sqlite"
+    sqlite = prepared_statements.get_connection().vendor == "sqlite"
     sql = "SELECT STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'NOW')" if sqlite else "SELECT STATEMENT_TIMESTAMP()"
-    return parse_database_time(statements.fetch_rows(sql, [])[0][0])
+    return parse_database_time(prepared_statements.fetch_rows(sql, [])[0][0])
 
 
 def parse_database_time(value: datetime | str) -> datetime:

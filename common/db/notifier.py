@@ -17,7 +17,7 @@ from uuid import UUID
 from django.db import connection
 
 from common.executors import use_unpooled_connection
-from common.fastsql import statements
+from common.fastsql import prepared_statements
 
 log = logging.getLogger(__name__)
 POLL_INTERVAL_SECONDS = 0.5
@@ -48,7 +48,7 @@ class Notifier:
     def notify(self, key: UUID) -> None:
         """Notify the subscribers of this key in all processes, once the current transaction is committed."""
         if connection.vendor == "postgresql":
-            statements.execute_statements(("SELECT pg_notify(%s, %s)", [self._channel, str(key)]))
+            prepared_statements.execute_statements(("SELECT pg_notify(%s, %s)", [self._channel, str(key)]))
 
     @contextmanager
     def subscribe(self, key: UUID, callback: Callable[[], Any]) -> Iterator[None]:

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.db.models.query import FlatValuesListIterable, ModelIterable, ValuesListIterable, get_related_populators
 from django.db.models.sql.compiler import SQLCompiler
 
-from common.fastsql import statements
+from common.fastsql import prepared_statements
 
 RowReader = Callable[[Iterable[Any]], list[Any]]
 
@@ -38,7 +38,7 @@ def _make_value_converter(compiler: SQLCompiler) -> Callable[[Iterable[Any]], It
         return lambda raw_rows: raw_rows
 
     def converted(raw_rows: Iterable[Any]) -> Iterable[Any]:
-        connection = statements.get_connection()
+        connection = prepared_statements.get_connection()
         for row in raw_rows:
             values = list(row)
             for at, converter, column in converters:

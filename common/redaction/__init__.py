@@ -8,9 +8,9 @@ a structure; a `Redactor` with these values finds them in later output.
 
 from typing import Any, overload
 
-from common.redaction.extraction import extract_secrets
 from common.redaction.masks import EMAIL, IP, MASK, PHONE, UNREADABLE
 from common.redaction.redactor import RedactionPolicy, Redactor
+from common.redaction.secret_extraction import extract_secrets
 from common.redaction.stream import StreamRedactor
 
 __all__ = [

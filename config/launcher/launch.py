@@ -15,7 +15,7 @@ from config.celery import app
 from config.launcher import broker, plan
 from config.launcher.house import House
 from config.launcher.listeners import listen
-from nhi import processes
+from nhi import process_heartbeats
 
 Say = Callable[[str], None]
 PATIENCE = 30.0
@@ -50,7 +50,7 @@ def prepared(listener: socket.socket, say: Say, tck: str, *, reload: bool) -> It
     web = plan.web(env, listener.fileno(), reload=reload)
     others = [plan.tck(env, tck), first, web, plan.workers(env), plan.stdio_owner(env)]
     house = House([*others, valkey], say)
-    processes.remove_dead()
+    process_heartbeats.remove_dead()
     let_go_of_the_database()
     house.listen()
     try:

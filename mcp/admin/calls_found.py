@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from django.db.models import Q
 from django.http import HttpRequest
 
-from common.console import palette
+from common.console import command_palette
+from common.console.command_palette import Group, Hit
 from common.console.pages import link
-from common.console.palette import Group, Hit
 from common.ids import parse_uuid
 from common.templatetags.console import spell_invisible
 from mcp.admin.calls import cells
@@ -29,4 +29,4 @@ def find_calls(request: HttpRequest, term: str) -> Iterable[Group]:
         yield Group("Calls", [Hit(f"Calls of request {known}", url, "receipt_long", "Invocation log")])
 
 
-palette.add_palette_providers(find_calls)
+command_palette.add_palette_providers(find_calls)

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from django.db.models import Case, IntegerField, Value, When
 from django.http import HttpRequest
 
-from common.console import palette
+from common.console import command_palette
+from common.console.command_palette import PER_GROUP, Group, Hit
 from common.console.pages import link
-from common.console.palette import PER_GROUP, Group, Hit
 from common.ids import parse_uuid
 from mcp.admin.servers import cells
 from mcp.choices import DefinitionState
@@ -84,4 +84,4 @@ def _prefix_first(column: str, term: str) -> Case:
     return Case(begins, default=Value(1), output_field=IntegerField())
 
 
-palette.add_palette_providers(find_servers_and_tools)
+command_palette.add_palette_providers(find_servers_and_tools)

@@ -4,11 +4,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from common.egress.request_body import SentFlag
+from common.egress.tracked_body import SentFlag
 from mcp.client.types import Era, OnChange, OnProgress
-from mcp.protocol.errors import UpstreamFault
 from mcp.protocol.jsonrpc import Message
 from mcp.protocol.tool_pages import ToolPages
+from mcp.protocol.upstream_errors import UpstreamFault
 
 T = TypeVar("T")
 

@@ -14,9 +14,9 @@ from mcp.client.legacy_connection import LegacyConnection
 from mcp.client.modern_connection import ModernConnection
 from mcp.client.sse_connection import SseConnection
 from mcp.protocol import modern
-from mcp.protocol.errors import UpstreamError, UpstreamFailure, UpstreamFault
 from mcp.protocol.jsonrpc import Message
 from mcp.protocol.legacy import InitializeResult
+from mcp.protocol.upstream_errors import UpstreamError, UpstreamFailure, UpstreamFault
 
 #: Statuses with which HTTP+SSE servers answer a POST to the URL of their stream.
 NO_POST_STATUSES = frozenset({400, 404, 405})

@@ -11,13 +11,13 @@ from yarl import URL
 
 from common import egress
 from common.egress import event_stream
-from common.egress.request_body import SentFlag, TrackedBody
+from common.egress.tracked_body import SentFlag, TrackedBody
 from common.errors import PayloadTooLarge
 from mcp.client.types import OnChange, OnProgress, ServerTarget
 from mcp.protocol import jsonrpc
-from mcp.protocol.errors import FaultCode, UpstreamFailure, UpstreamFault
 from mcp.protocol.headers import is_reserved_header
 from mcp.protocol.progress import ProgressFilter
+from mcp.protocol.upstream_errors import FaultCode, UpstreamFailure, UpstreamFault
 
 #: Limits for reading the body of an error response, whose status matters most.
 REFUSAL_LIMIT, REFUSAL_SECONDS = 64 << 10, 2.0

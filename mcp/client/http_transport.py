@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from mcp_types.jsonrpc import UNSUPPORTED_PROTOCOL_VERSION
 
 from common import egress
-from common.egress.request_body import SentFlag
+from common.egress.tracked_body import SentFlag
 from mcp.client.connection import UpstreamConnection
 from mcp.client.era_probe import EraProbe, ProbeResult
 from mcp.client.http_exchange import BackgroundTasks, HttpSender, SessionFactory, deadline
@@ -21,8 +21,8 @@ from mcp.client.modern_connection import ModernConnection
 from mcp.client.sse_connection import SseConnection
 from mcp.client.types import Era, Handshake, OnChange, OnProgress, ServerTarget
 from mcp.protocol import modern
-from mcp.protocol.errors import UpstreamError, UpstreamFailure
 from mcp.protocol.jsonrpc import Message
+from mcp.protocol.upstream_errors import UpstreamError, UpstreamFailure
 
 T = TypeVar("T")
 #: Minimum interval of probes that follow a refusal typical of another era.

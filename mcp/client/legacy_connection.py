@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import aiohttp
 
 from common.egress import event_stream
-from common.egress.request_body import SentFlag
+from common.egress.tracked_body import SentFlag
 from mcp.client.connection import UpstreamConnection, retry_if_closed
 from mcp.client.http_exchange import (
     RESULT_LIMIT,
@@ -24,9 +24,9 @@ from mcp.client.http_exchange import (
 )
 from mcp.client.types import Era, OnChange, OnProgress
 from mcp.protocol import jsonrpc, legacy, modern
-from mcp.protocol.errors import UpstreamError, UpstreamFailure, UpstreamFault
 from mcp.protocol.jsonrpc import Message
 from mcp.protocol.progress import add_progress_token
+from mcp.protocol.upstream_errors import UpstreamError, UpstreamFailure, UpstreamFault
 
 SESSION_ID = re.compile(r"[\x21-\x7E]{1,1024}")
 

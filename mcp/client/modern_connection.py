@@ -6,7 +6,7 @@ from typing import Any
 
 from mcp_types.jsonrpc import HEADER_MISMATCH
 
-from common.egress.request_body import SentFlag
+from common.egress.tracked_body import SentFlag
 from mcp.client.connection import UpstreamConnection
 from mcp.client.http_exchange import (
     BackgroundTasks,
@@ -18,9 +18,9 @@ from mcp.client.http_exchange import (
 )
 from mcp.client.types import Era, OnChange, OnProgress
 from mcp.protocol import headers, modern
-from mcp.protocol.errors import UpstreamError
 from mcp.protocol.jsonrpc import Message
 from mcp.protocol.progress import add_progress_token
+from mcp.protocol.upstream_errors import UpstreamError
 
 log = logging.getLogger(__name__)
 

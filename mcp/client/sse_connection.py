@@ -9,7 +9,7 @@ import aiohttp
 from yarl import URL
 
 from common.egress import event_stream
-from common.egress.request_body import SentFlag
+from common.egress.tracked_body import SentFlag
 from mcp.client.connection import UpstreamConnection
 from mcp.client.http_exchange import (
     RESULT_LIMIT,
@@ -28,9 +28,9 @@ from mcp.client.http_exchange import (
 )
 from mcp.client.types import Era, OnChange, OnProgress
 from mcp.protocol import jsonrpc, legacy
-from mcp.protocol.errors import UpstreamFailure, UpstreamFault
 from mcp.protocol.jsonrpc import Message
 from mcp.protocol.progress import add_progress_token
+from mcp.protocol.upstream_errors import UpstreamFailure, UpstreamFault
 
 #: Seconds without a request after which the stream is closed. The next request opens another.
 IDLE_SECONDS = 600.0

@@ -12,10 +12,10 @@ from django.conf import settings
 
 from mcp.client.connection import list_all_tools
 from mcp.client.types import Handshake, OnProgress, ServerTarget
-from mcp.protocol import frames, modern
-from mcp.protocol.errors import UpstreamError, UpstreamFailure, UpstreamFault
-from mcp.protocol.frames import BadFrame
+from mcp.protocol import modern, socket_frames
 from mcp.protocol.jsonrpc import Message
+from mcp.protocol.socket_frames import BadFrame
+from mcp.protocol.upstream_errors import UpstreamError, UpstreamFailure, UpstreamFault
 
 HOST_UNAVAILABLE_MESSAGE = (
     "The process that runs stdio servers is not there. `manage.py up` starts it; without that, start "
@@ -46,14 +46,14 @@ class StdioHostLink:
         request_id = self._last_id
         self._answer_queues[request_id] = answers = asyncio.Queue[Message]()
         try:
-            self._writer.write(frames.pack_frame({**request, "id": request_id}))
+            self._writer.write(socket_frames.pack_frame({**request, "id": request_id}))
             while "progress" in (answer := await answers.get()):
                 if on_progress is not None:
                     await on_progress(answer["progress"])
             return answer
         except BaseException:
             if request_id in self._answer_queues and not self._writer.is_closing():
-                self._writer.write(frames.pack_frame({"id": request_id, "do": "cancel"}))
+                self._writer.write(socket_frames.pack_frame({"id": request_id, "do": "cancel"}))
             raise
         finally:
             self._answer_queues.pop(request_id, None)
@@ -67,7 +67,7 @@ class StdioHostLink:
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         try:
-            while (frame := await frames.read_frame(reader)) is not None:
+            while (frame := await socket_frames.read_frame(reader)) is not None:
                 if (answers := self._answer_queues.get(frame.get("id", 0))) is not None:
                     answers.put_nowait(frame)
         except BadFrame:

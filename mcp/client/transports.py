@@ -9,7 +9,7 @@ from typing import Any
 from mcp.client.http_transport import HttpTransport
 from mcp.client.stdio_transport import StdioTransport
 from mcp.client.types import Handshake, OnChange, OnProgress, ServerTarget, UpstreamTransport
-from mcp.protocol.errors import UpstreamFault
+from mcp.protocol.upstream_errors import UpstreamFault
 
 __all__ = [
     "TRANSPORTS", "Handshake", "OnChange", "OnProgress", "ServerTarget", "UpstreamTransport", "call_tool", "close_all",

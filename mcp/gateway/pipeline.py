@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from common.executors import run_in_thread
-from mcp.gateway import arguments, call_log, public_messages, tool_list, types, upstream_call
+from mcp.gateway import arguments, call_telemetry, public_messages, tool_list, types, upstream_call
 from mcp.gateway.batch.worker import CALLER_GONE_MESSAGE, batch_worker
 from mcp.gateway.types import CallLease, CallRefusal, CallRequest, CallResult, SchemasNeeded
 from mcp.servers import status_changes
@@ -31,16 +31,16 @@ LOST_MESSAGE = "This call had been given up as lost."
 async def call_tool(request: CallRequest) -> CallResult:
     started_at = time.monotonic()
     if isinstance(request.token, ParsedCredentialToken) and request.token.prefix == "usr":
-        call_log.count_call("unauthenticated", reasons.MALFORMED, time.monotonic() - started_at)
+        call_telemetry.count_call("unauthenticated", reasons.MALFORMED, time.monotonic() - started_at)
         return CallResult("unauthenticated", reasons.MALFORMED, NOT_FOR_CALLS_MESSAGE)
     batch_worker.require_capacity(request.token, request.source)
     decision = await _decide(request)
     if isinstance(decision, CallLease):
         return await _execute(request, decision, started_at)
     result = _build_refused_result(decision, started_at)
-    call_log.count_call(result.status, result.reason, time.monotonic() - started_at)
+    call_telemetry.count_call(result.status, result.reason, time.monotonic() - started_at)
     if not decision.unknown_bearer:
-        call_log.log_call(request, result, time.monotonic() - started_at)
+        call_telemetry.log_call(request, result, time.monotonic() - started_at)
     if decision.waiting is not None:
         await run_in_thread(partial(_notify_task, decision.waiting))
     return result
@@ -118,8 +118,8 @@ async def _finish_call(request: CallRequest, result: CallResult, started_at: flo
     if not recorded:
         result = CallResult(CallStatus.ERROR, "lost", LOST_MESSAGE, lease=result.lease)
     result = replace(result, duration_ms=(time.monotonic() - started_at) * 1000)
-    call_log.count_call(result.status, result.reason, time.monotonic() - started_at)
-    call_log.log_call(request, result, time.monotonic() - started_at)
+    call_telemetry.count_call(result.status, result.reason, time.monotonic() - started_at)
+    call_telemetry.log_call(request, result, time.monotonic() - started_at)
     return result
 
 

@@ -7,7 +7,7 @@ the request id, by which an operator finds the log row.
 
 from typing import Any
 
-from mcp.protocol.errors import FaultCode, UpstreamError, UpstreamFault
+from mcp.protocol.upstream_errors import FaultCode, UpstreamError, UpstreamFault
 from nhi.choices import CallStatus
 
 #: Key in a log row's `details` of the message that the caller got instead of the row's `error_message`.

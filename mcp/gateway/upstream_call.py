@@ -11,7 +11,7 @@ from mcp.client import transports
 from mcp.client.transports import OnProgress
 from mcp.gateway import public_messages
 from mcp.gateway.types import CallLease, CallRequest, CallResult
-from mcp.protocol.errors import UpstreamError, UpstreamFault
+from mcp.protocol.upstream_errors import UpstreamError, UpstreamFault
 from mcp.servers.targets import ResolvedServer
 from nhi.choices import CallStatus
 

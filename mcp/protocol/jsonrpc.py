@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from mcp.protocol.errors import UpstreamError, UpstreamFault
+from mcp.protocol.upstream_errors import UpstreamError, UpstreamFault
 
 Message = dict[str, Any]
 RequestId = int | str

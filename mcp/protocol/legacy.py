@@ -6,9 +6,9 @@ from typing import Any
 from mcp_types.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
 
-from mcp.protocol.errors import UpstreamError, UpstreamFault
 from mcp.protocol.jsonrpc import Message, RequestId, error, notification, request, result
 from mcp.protocol.modern import CLIENT_INFO
+from mcp.protocol.upstream_errors import UpstreamError, UpstreamFault
 
 LATEST = LATEST_HANDSHAKE_VERSION
 INITIALIZE: Message = {"protocolVersion": LATEST, "capabilities": {}, "clientInfo": CLIENT_INFO}

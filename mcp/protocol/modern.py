@@ -13,9 +13,9 @@ from mcp_types.jsonrpc import HEADER_MISMATCH, MISSING_REQUIRED_CLIENT_CAPABILIT
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 
 from common.version import VERSION
-from mcp.protocol.errors import UpstreamError, UpstreamFault
 from mcp.protocol.headers import encode_value
 from mcp.protocol.jsonrpc import Message, RequestId, request
+from mcp.protocol.upstream_errors import UpstreamError, UpstreamFault
 
 LATEST = LATEST_MODERN_VERSION
 CLIENT_INFO = {"name": "gatehouse", "version": VERSION}

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from mcp.protocol.errors import UpstreamFault
 from mcp.protocol.jsonrpc import Message
+from mcp.protocol.upstream_errors import UpstreamFault
 
 MAX_PAGES = 100
 MAX_TOOLS = 10_000

@@ -9,20 +9,21 @@ from typing import Any, Protocol
 
 from common import crypto
 from common.api.signed_cursors import SignedCursors
-from common.asgi import clients
+from common.asgi import client_address
 from common.asgi.bodies import BodyTimeout, ClientDisconnected, Receive, read_body
+from common.asgi.client_disconnect import run_until_disconnect
 from common.asgi.headers import HeaderPairs
 from common.context import RequestContext, bind_context
 from common.ids import parse_uuid, uuid7
 from mcp.client.transports import OnProgress
 from mcp.gateway.tool_list import ToolListing
 from mcp.gateway.types import CallRequest, CallResult, split_tool_name
-from mcp.server import errors, mcp_renderer, request_headers, request_parser, rest_renderer, results
+from mcp.server import errors, mcp_renderer, message_builder, request_headers, request_parser, rest_renderer
 from mcp.server.errors import ErrorResponse
+from mcp.server.message_builder import ProgressNotificationBuilder
 from mcp.server.request_headers import EndpointSettings
 from mcp.server.request_parser import McpNotification, McpRequest
 from mcp.server.response_writer import KEEP_ALIVE_SECONDS, McpResponseWriter
-from mcp.server.results import ProgressNotificationBuilder
 from nhi.authorization.authentication import Unauthenticated
 from nhi.credentials import tokens
 from nhi.credentials.tokens import ParsedBearerToken
@@ -59,7 +60,7 @@ class McpRequestHandler:
         self._method: str = scope["method"]
         self._headers = request_headers.read_headers(scope["headers"])
         self._request_id = parse_uuid(self._headers.get("x-request-id")) or uuid7()
-        self._source = clients.client_source(scope, self._headers.get("x-forwarded-for"))
+        self._source = client_address.find_source(scope, self._headers.get("x-forwarded-for"))
         self._response_writer = McpResponseWriter(
             send, (*context.headers, (b"x-request-id", str(self._request_id).encode()))
         )
@@ -125,13 +126,15 @@ class McpRequestHandler:
 
     def _build_listing(self, request: McpRequest, listing: ToolListing) -> dict[str, Any] | ErrorResponse:
         if request.method == "server/discover":
-            return results.build_discovery_result(self._context.server_info)
+            return message_builder.build_discovery_result(self._context.server_info)
         now, cursors = time.time(), SignedCursors(sign_cursor, str(listing.identity_id), self._server)
         after = "" if request.cursor is None else cursors.decode_cursor(request.cursor, now=now)
         if after is None:
             message = "This cursor is not one that a list gave you here, or it is too old. Begin again without one."
             return errors.protocol_error(errors.INVALID_PARAMS, message)
-        return results.build_tools_page(listing.tools, cursors, after=after, now=now, info=self._context.server_info)
+        return message_builder.build_tools_page(
+            listing.tools, cursors, after=after, now=now, info=self._context.server_info
+        )
 
     async def _answer_call(self, request: McpRequest) -> None:
         try:
@@ -149,7 +152,7 @@ class McpRequestHandler:
         """Run the call. Return None if the client disconnected, which cancels the call."""
         keep_alive_timer = asyncio.get_running_loop().call_later(KEEP_ALIVE_SECONDS, self._response_writer.keep_alive)
         try:
-            call_result = await clients.run_until_disconnect(
+            call_result = await run_until_disconnect(
                 self._receive, self._context.gateway.call_tool(self._build_request(request))
             )
         finally:
@@ -179,7 +182,7 @@ class McpRequestHandler:
         async def on_progress(update: dict[str, Any]) -> None:
             notification = notifier.build_notification(update, now=time.monotonic())
             if notification is not None:
-                self._response_writer.send_event(results.encode_message(notification))
+                self._response_writer.send_event(message_builder.encode_message(notification))
 
         return on_progress
 
@@ -190,10 +193,10 @@ class McpRequestHandler:
             error_response = answer.with_id(request.id)
             await self._response_writer.send_body(
                 error_response.status,
-                results.encode_message(error_response.envelope),
+                message_builder.encode_message(error_response.envelope),
                 (*error_response.headers, *headers),
             )
             return
         await self._response_writer.send_body(
-            200, results.encode_message(results.wrap_result(request.id, answer)), headers
+            200, message_builder.encode_message(message_builder.wrap_result(request.id, answer)), headers
         )

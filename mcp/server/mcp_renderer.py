@@ -10,7 +10,7 @@ from django.db import InterfaceError, OperationalError
 from common.asgi.headers import HeaderPairs
 from common.errors import GatehouseError, RateLimited
 from mcp.gateway.types import CallResult
-from mcp.server import errors, request_headers, results
+from mcp.server import errors, message_builder, request_headers
 from mcp.server.errors import ErrorResponse
 from mcp.server.request_headers import EndpointSettings
 from nhi.decisions.reasons import kind_of
@@ -47,10 +47,10 @@ def render_result(
     # A refusal that was only counted has no log row, so it has no call id.
     call_id = "" if call_result.call_id is None or not call_result.recorded else str(call_result.call_id)
     if call_result.result is not None and call_result.status in {"success", "error"}:
-        return results.build_tool_result(call_result.result, call_id=call_id, info=info)
-    return results.build_refusal_result(
+        return message_builder.build_tool_result(call_result.result, call_id=call_id, info=info)
+    return message_builder.build_refusal_result(
         "\n".join((call_result.message, *(f"{field}: {problem}" for field, problem in call_result.fields))),
-        mark=results.FAILED_KEY if kind_of(call_result.reason).failed else results.DENIED_KEY,
+        mark=message_builder.FAILED_KEY if kind_of(call_result.reason).failed else message_builder.DENIED_KEY,
         info=info,
         call_id=call_id,
         reason=call_result.reason,

@@ -5,7 +5,7 @@ from typing import Any
 
 from common.asgi.bodies import AsgiMessage
 from common.asgi.headers import HeaderPairs
-from mcp.server import results
+from mcp.server import message_builder
 from mcp.server.errors import ErrorResponse
 
 #: Proxies rarely close a silent response earlier.
@@ -32,7 +32,7 @@ class McpResponseWriter:
 
     async def send_error(self, error_response: ErrorResponse) -> None:
         await self.send_body(
-            error_response.status, results.encode_message(error_response.envelope), error_response.headers
+            error_response.status, message_builder.encode_message(error_response.envelope), error_response.headers
         )
 
     async def send_body(self, status: int, body: bytes, headers: HeaderPairs = ()) -> None:
@@ -45,12 +45,12 @@ class McpResponseWriter:
             return
         self._events.put_nowait(None)
         await self._stream
-        await self._send_part(results.encode_event(body), last=True)
+        await self._send_part(message_builder.encode_event(body), last=True)
 
     def send_event(self, body: bytes) -> None:
         """Open the stream if necessary and queue an event. Never block: a slow client must not slow the upstream."""
         if self._events.qsize() < MAX_QUEUED_EVENTS:
-            self._events.put_nowait(results.encode_event(body))
+            self._events.put_nowait(message_builder.encode_event(body))
         self._open_stream()
 
     def keep_alive(self) -> None:

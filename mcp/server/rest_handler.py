@@ -12,8 +12,9 @@ import orjson
 
 from common import strict_json
 from common.api import errors
-from common.asgi import clients
+from common.asgi import client_address
 from common.asgi.bodies import AsgiApplication, AsgiMessage, BodyTimeout, ClientDisconnected, Receive, read_body
+from common.asgi.client_disconnect import run_until_disconnect
 from common.asgi.headers import HeaderPairs
 from common.asgi.hosts import is_allowed_host
 from common.context import RequestContext, bind_context
@@ -75,7 +76,7 @@ class RestCallHandler:
         self._name, self._token = name, token
         self._receive, self._send, self._headers = receive, send, headers
         self._request_id = parse_uuid(_header_text(head, b"x-request-id")) or uuid7()
-        self._source = clients.client_source(scope, _header_text(head, b"x-forwarded-for"))
+        self._source = client_address.find_source(scope, _header_text(head, b"x-forwarded-for"))
 
     async def run(self) -> None:
         with bind_context(RequestContext(self._request_id, self._source)):
@@ -93,7 +94,7 @@ class RestCallHandler:
             body = await read_body(self._receive, max_bytes=MAX_BODY_BYTES)
         except BodyTimeout as error:
             raise InvalidInput(str(error)) from error
-        call_result = await clients.run_until_disconnect(self._receive, pipeline.call_tool(self._build_request(body)))
+        call_result = await run_until_disconnect(self._receive, pipeline.call_tool(self._build_request(body)))
         return None if call_result is None else rest_renderer.render_result(call_result)
 
     def _build_request(self, body: bytes) -> CallRequest:

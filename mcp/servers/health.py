@@ -21,7 +21,7 @@ from mcp.client import transports
 from mcp.client.transports import Handshake
 from mcp.limits import breakers
 from mcp.models import HealthReport, Server
-from mcp.protocol.errors import UpstreamFailure, UpstreamFault
+from mcp.protocol.upstream_errors import UpstreamFailure, UpstreamFault
 from mcp.servers import status_changes
 from mcp.servers.targets import resolve_server
 from mcp.tools import catalogue

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from common.process import parent_death
-from mcp.protocol.errors import UpstreamFault
+from mcp.protocol.upstream_errors import UpstreamFault
 from mcp.stdio_host import process_groups
 from mcp.stdio_host.environment import PROCESS_LIMITS
 from mcp.stdio_host.output import MAX_LINE_BYTES, LineSplitter, LineTooLong, StderrBuffer

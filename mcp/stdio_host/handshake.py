@@ -12,8 +12,8 @@ from mcp_types.jsonrpc import UNSUPPORTED_PROTOCOL_VERSION
 
 from mcp.client.types import Era, Handshake
 from mcp.protocol import jsonrpc, legacy, modern
-from mcp.protocol.errors import UpstreamError, UpstreamFailure, UpstreamFault
 from mcp.protocol.jsonrpc import Message
+from mcp.protocol.upstream_errors import UpstreamError, UpstreamFailure, UpstreamFault
 from mcp.stdio_host.rpc_channel import PendingRequest, RpcChannel
 
 #: Time to answer the probe before `initialize` is sent.

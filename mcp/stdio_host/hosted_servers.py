@@ -14,8 +14,8 @@ from uuid import UUID
 from common.process import executable_allowlist
 from common.process.executable_allowlist import ExecutableRefused
 from mcp.client.types import Handshake
-from mcp.protocol.errors import UpstreamFailure, UpstreamFault
 from mcp.protocol.jsonrpc import Message
+from mcp.protocol.upstream_errors import UpstreamFailure, UpstreamFault
 from mcp.stdio_host import environment
 from mcp.stdio_host.output import StderrBuffer
 from mcp.stdio_host.process_groups import ProcessGroupJournal

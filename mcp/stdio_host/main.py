@@ -16,13 +16,13 @@ from django.db import DatabaseError, connection
 from common import egress
 from mcp.client import transports
 from mcp.client.types import ServerTarget
-from mcp.protocol.errors import UpstreamFault
+from mcp.protocol.upstream_errors import UpstreamFault
 from mcp.stdio_host import environment, process_groups
 from mcp.stdio_host.hosted_servers import HostContext, LaunchSpec, ServerRegistry
 from mcp.stdio_host.process_groups import ProcessGroupJournal
 from mcp.stdio_host.socket_server import SocketServer
 from mcp.stdio_host.tool_list_listener import ChangeDebouncer, ChangeListener
-from nhi import processes
+from nhi import process_heartbeats
 from nhi.models.processes import ProcessKind
 
 
@@ -75,7 +75,9 @@ class HostDatabase:
     async def send_heartbeat(self, *, stopping: bool = False) -> None:
         try:
             await self._run(
-                lambda: (processes.remove_own if stopping else processes.record_heartbeat)(kind=ProcessKind.STDIO_OWNER)
+                lambda: (process_heartbeats.remove_own if stopping else process_heartbeats.record_heartbeat)(
+                    kind=ProcessKind.STDIO_OWNER
+                )
             )
         except DatabaseError as error:
             log.warning("No heartbeat: the database is away (%s).", type(error).__name__)

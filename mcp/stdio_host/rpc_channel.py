@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mcp.protocol import jsonrpc, legacy
-from mcp.protocol.errors import UpstreamFault
 from mcp.protocol.jsonrpc import Message
 from mcp.protocol.progress import ProgressFilter
+from mcp.protocol.upstream_errors import UpstreamFault
 from mcp.stdio_host.output import parse_messages
 
 #: Builds a request with the given id.

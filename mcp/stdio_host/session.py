@@ -9,8 +9,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from mcp.client.types import Handshake
-from mcp.protocol.errors import UpstreamError, UpstreamFault
 from mcp.protocol.jsonrpc import Message
+from mcp.protocol.upstream_errors import UpstreamError, UpstreamFault
 from mcp.stdio_host import process_groups
 from mcp.stdio_host.child_process import ServerProcess
 from mcp.stdio_host.environment import build_environment

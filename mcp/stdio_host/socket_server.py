@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from mcp.protocol import frames
-from mcp.protocol.errors import UpstreamError, UpstreamFault
-from mcp.protocol.frames import BadFrame
+from mcp.protocol import socket_frames
 from mcp.protocol.jsonrpc import Message
+from mcp.protocol.socket_frames import BadFrame
+from mcp.protocol.upstream_errors import UpstreamError, UpstreamFault
 from mcp.stdio_host.hosted_servers import ServerRegistry, describe_status
 from mcp.stdio_host.rpc_channel import PendingRequest
 
@@ -83,7 +83,7 @@ class SocketConnection:
         self._open: dict[int, asyncio.Task[None]] = {}
 
     async def serve(self, reader: asyncio.StreamReader) -> None:
-        while (frame := await frames.read_frame(reader)) is not None:
+        while (frame := await socket_frames.read_frame(reader)) is not None:
             number = frame.get("id")
             if type(number) is not int:
                 raise BadFrame("A message has no number.")
@@ -148,7 +148,7 @@ class SocketConnection:
 
     def _send(self, message: Message) -> None:
         if not self._writer.is_closing():
-            self._writer.write(frames.pack_frame(message))
+            self._writer.write(socket_frames.pack_frame(message))
 
 
 class _HostRequest:

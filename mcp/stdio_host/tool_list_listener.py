@@ -15,7 +15,7 @@ from uuid import UUID
 
 from mcp.client import transports
 from mcp.client.types import Handshake, ServerTarget
-from mcp.protocol.errors import UpstreamError, UpstreamFailure, UpstreamFault
+from mcp.protocol.upstream_errors import UpstreamError, UpstreamFailure, UpstreamFault
 
 log = logging.getLogger(__name__)
 #: Changes within the first delay count as one. The delay doubles with repeated changes, so that a server which

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from django.http import HttpRequest
 from django.urls import reverse
 
-from common.console import navigation, palette
+from common.console import command_palette, navigation
 from common.console.navigation import Item
 from nhi.admin import palette_search
 from nhi.console import attention_counts
@@ -115,4 +115,4 @@ attention_counts.add_items(
 )
 
 navigation.count_with(attention_counts.counts_for_request)
-palette.add_palette_providers(palette_search.find)
+command_palette.add_palette_providers(palette_search.find)

@@ -6,8 +6,8 @@ from uuid import UUID
 from django.http import HttpRequest
 
 from common.console import badges
+from common.console.command_palette import PER_GROUP, Group, Hit
 from common.console.pages import link, link_if_any
-from common.console.palette import PER_GROUP, Group, Hit
 from common.ids import parse_uuid
 from nhi.actors import Actor
 from nhi.admin import palette_verbs

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 from uuid import UUID
 
+from common.console.command_palette import PER_GROUP, Hit
 from common.console.pages import link
-from common.console.palette import PER_GROUP, Hit
 from nhi.actors import Actor
 from nhi.choices import TRANSITIONS, Kind, State
 from nhi.models import Identity

@@ -13,16 +13,16 @@ from django.utils import timezone
 
 from common.console import badges, navigation
 from common.console.badges import Badge
-from nhi import hooks, processes
+from nhi import hooks, process_heartbeats
 from nhi.console.base import ActorPage
-from nhi.console.role_rights import LABELS, role_rights_table
+from nhi.console.console_role_rights import LABELS, role_rights_table
 from nhi.credentials import credentials
 from nhi.models import Process
 from nhi.models.processes import ProcessKind
 from nhi.people import sign_in_throttle
 
 #: Silent for this many heartbeats' patience, a process is taken for lost.
-LOST_AFTER = 3 * processes.LATE_AFTER
+LOST_AFTER = 3 * process_heartbeats.LATE_AFTER
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class System(ActorPage):
 def rows(known: Iterable[Process], now: datetime) -> list[Row]:
     """Every process; and for each kind without any, a line that says so."""
     found = [Row(ProcessKind(process.kind), standing(process, now), process) for process in known]
-    wanted = set(ProcessKind) if settings.GRPC_PROBE else set(ProcessKind) - processes.OPTIONAL_KINDS
+    wanted = set(ProcessKind) if settings.GRPC_PROBE else set(ProcessKind) - process_heartbeats.OPTIONAL_KINDS
     missing = wanted - {row.kind for row in found}
     found += [Row(kind, badges.find("process", "lost")) for kind in missing]
     return sorted(found, key=lambda row: list(ProcessKind).index(row.kind))
@@ -73,7 +73,7 @@ def rows(known: Iterable[Process], now: datetime) -> list[Row]:
 def standing(process: Process, now: datetime) -> Badge:
     silent = now - process.seen_at
     return badges.find(
-        "process", "up" if silent <= processes.LATE_AFTER else "late" if silent <= LOST_AFTER else "lost"
+        "process", "up" if silent <= process_heartbeats.LATE_AFTER else "late" if silent <= LOST_AFTER else "lost"
     )
 
 

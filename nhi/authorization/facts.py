@@ -16,7 +16,7 @@ from django.db.models import DateTimeField, F, OuterRef, Q, QuerySet, Subquery, 
 from django.db.models.functions import Coalesce, Greatest, JSONObject, Least, Now, NullIf
 
 from common.db import clock
-from common.fastsql.prepared import PreparedQuery
+from common.fastsql.compiled_queries import PreparedQuery
 from common.ids import uuid7
 from nhi.choices import Kind, PermissionType
 from nhi.credentials import credentials, tokens

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from common.fastsql import prepared
+from common.fastsql import compiled_queries
 from nhi.actors import Actor
 from nhi.choices import Kind
 from nhi.credentials import credentials, tokens
@@ -40,7 +40,7 @@ class RunTokenRequest:
 def issue_tokens(requests: Sequence[RunTokenRequest], *, actor: Actor, at: datetime) -> dict[UUID, str]:
     """Insert the credential rows in the caller's transaction and return the tokens by run id."""
     rows = [_credential_row(request, actor, at) for request in requests]
-    prepared.insert_rows(*rows)
+    compiled_queries.insert_rows(*rows)
     return _mint_tokens(rows)
 
 
@@ -100,10 +100,10 @@ def close(*, execution_ids: Sequence[UUID], at: datetime) -> int:
     """Close the tokens of these runs. Rows that are already closed do not change."""
     changes = {"revoked_at": at, "revoke_reason": RUN_ENDED_REASON}
     updates = [
-        prepared.ConditionalUpdate(Credential, pk, changes, {"revoked_at": None}, key_column="execution_id")
+        compiled_queries.ConditionalUpdate(Credential, pk, changes, {"revoked_at": None}, key_column="execution_id")
         for pk in execution_ids
     ]
-    return sum(prepared.update_each_if(updates))
+    return sum(compiled_queries.update_each_if(updates))
 
 
 def remove_old(now: datetime) -> int:

@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from common.fastsql import prepared
+from common.fastsql import compiled_queries
 from common.ids import uuid7
 from nhi.choices import ActorKind, CallStatus
 from nhi.models.identities import Identity
@@ -94,7 +94,7 @@ class AuditEvent(models.Model):
     def save(self, *_args: Any, **_kwargs: Any) -> None:
         if not self._state.adding:
             raise AppendOnlyViolation("Audit events are never changed.")
-        prepared.insert_rows(self)
+        compiled_queries.insert_rows(self)
 
     def delete(self, *_args: Any, **_kwargs: Any) -> NoReturn:
         raise AppendOnlyViolation("Audit events are never removed.")

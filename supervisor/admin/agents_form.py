@@ -6,8 +6,8 @@ from typing import Any
 from django import forms
 from django.conf import settings
 
-from common.console.form_fields import LinesField, PairsField
 from common.console.forms import Chips, ConsoleForm, WordsField
+from common.console.multiline_fields import LinesField, PairsField
 from common.errors import GatehouseError
 from common.process import executable_allowlist
 from nhi.console.name_fields import NameField

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from django.http import HttpRequest
 
-from common.console import badges, palette
+from common.console import badges, command_palette
+from common.console.command_palette import Group, Hit
 from common.console.pages import link
-from common.console.palette import Group, Hit
 from common.ids import parse_uuid
 from nhi.actors import Actor
 from nhi.console.request_actor import actor_of
@@ -58,4 +58,4 @@ def _word(agent: Agent) -> str:
     return "Talk to" if agent.mode == Mode.INTERACTIVE else "Run"
 
 
-palette.add_palette_providers(find)
+command_palette.add_palette_providers(find)

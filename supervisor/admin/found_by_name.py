@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import Case, CharField, DateTimeField, F, IntegerField, QuerySet, Value, When
 from django.db.models.functions import Cast
 
-from common.console.palette import PER_GROUP
+from common.console.command_palette import PER_GROUP
 from nhi.actors import Actor
 from supervisor.models import Agent, Schedule
 

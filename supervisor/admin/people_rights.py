@@ -1,6 +1,6 @@
 """What the four roles may do with agents that run here, as lines of the table "Who may do what"."""
 
-from nhi.console.role_rights import RIGHTS, RoleRight
+from nhi.console.console_role_rights import RIGHTS, RoleRight
 from supervisor.rights import ROLES
 
 

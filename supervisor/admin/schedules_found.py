@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
+from common.console.command_palette import Group, Hit
 from common.console.pages import link
-from common.console.palette import Group, Hit
 from nhi.actors import Actor
 from supervisor.models import Schedule
 from supervisor.schedules import rights as schedule_rights

@@ -17,7 +17,7 @@ from uuid import UUID
 from rest_framework.request import Request
 
 from common.asgi.bodies import AsgiApplication, AsgiMessage, Receive, capture_response
-from common.asgi.clients import ProcessStopping, run_until_disconnect
+from common.asgi.client_disconnect import ProcessStopping, run_until_disconnect
 from common.errors import RateLimited
 from supervisor.api import events
 from supervisor.api.events import Place

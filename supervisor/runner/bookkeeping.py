@@ -14,11 +14,11 @@ from django.db.models import Max
 from django.db.models.functions import Now
 
 from common.db import clock
-from common.fastsql import prepared
-from common.fastsql.prepared import PreparedQuery
+from common.fastsql import compiled_queries
+from common.fastsql.compiled_queries import PreparedQuery
 from common.ids import uuid7
 from common.process.boot_id import read_boot_id
-from nhi import processes
+from nhi import process_heartbeats
 from nhi.credentials import run_tokens
 from supervisor import lifecycle
 from supervisor.choices import ErrorCategory, ExecutionState
@@ -49,7 +49,7 @@ class Flag:
 
 def register(capacity: int) -> UUID:
     runner = Runner(
-        id=uuid7(), host=processes.HOST, pid=os.getpid(), process_start=psutil.Process().create_time(),
+        id=uuid7(), host=process_heartbeats.HOST, pid=os.getpid(), process_start=psutil.Process().create_time(),
         boot=read_boot_id(), capacity=capacity, started_at=clock.database_now(),
     )  # fmt: skip
     runner.seen_at = runner.started_at
@@ -76,7 +76,7 @@ def leave(runner_id: UUID) -> None:
 
 def used_places() -> set[str]:
     """The names of the directories that runs of this host still use."""
-    here = Runner.objects.filter(host=processes.HOST).values("pk")
+    here = Runner.objects.filter(host=process_heartbeats.HOST).values("pk")
     return {str(pk) for pk in Execution.objects.filter(runner_id__in=here).values_list("pk", flat=True)}
 
 
@@ -95,11 +95,13 @@ def last_piece(run: Execution) -> int:
 
 
 def keep_output(run: Execution, pieces: Sequence[Piece], after: int) -> None:
-    prepared.insert_rows(*_chunks(run, pieces, after))
+    compiled_queries.insert_rows(*_chunks(run, pieces, after))
 
 
 def keep_usage(run: Execution, used: Measured, seconds: float, *, at: datetime | None = None) -> None:
-    prepared.upsert_row(ResourceUsage(execution=run, **_usage(used, seconds), updated_at=at or clock.database_now()))
+    compiled_queries.upsert_row(
+        ResourceUsage(execution=run, **_usage(used, seconds), updated_at=at or clock.database_now())
+    )
 
 
 def note_attempt(run: Execution, ended: Ended, wait: float, written: int) -> None:
@@ -132,7 +134,7 @@ def finish(run: Execution, ended: Ended, capture: Capture, pieces: Sequence[Piec
         facts = {"exit_code": ended.exit_code, "context": {**run.context, **ended.context}, **_error(ended)}
         lifecycle.walk(run, [*steps, (S.CLEANUP, "")], at=at, **facts)
         run_tokens.close(execution_ids=[run.pk], at=at)
-        prepared.insert_rows(*_chunks(run, pieces, after), _result(run, ended, capture, seconds))
+        compiled_queries.insert_rows(*_chunks(run, pieces, after), _result(run, ended, capture, seconds))
         if used is not None:
             keep_usage(run, used, seconds, at=at)
 

@@ -13,7 +13,7 @@ from mcp.rights import ROLES as GATEWAY_ROLES
 from nhi.access.rights import CONSOLE_ROLES
 from nhi.actors import SYSTEM
 from nhi.choices import GrantState
-from nhi.console.role_rights import LABELS, RIGHTS, role_rights_table
+from nhi.console.console_role_rights import LABELS, RIGHTS, role_rights_table
 from nhi.credentials import credentials
 from nhi.identities import handover, identities
 from nhi.models import AuditEvent, Credential, Identity, User

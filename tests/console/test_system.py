@@ -9,7 +9,7 @@ from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 
-from nhi import hooks, processes
+from nhi import hooks, process_heartbeats
 from nhi.admin.system import LOST_AFTER, limits
 from nhi.audit import database_role
 from nhi.celery_tasks import tick
@@ -36,7 +36,7 @@ def standings(client: Client) -> dict[str, str]:
 
 def test_each_kind_of_process_is_up_late_or_lost(mara: Client) -> None:
     heard(ProcessKind.WEB)
-    heard(ProcessKind.WORKER_CONTROL, ago=processes.LATE_AFTER + timedelta(seconds=5))
+    heard(ProcessKind.WORKER_CONTROL, ago=process_heartbeats.LATE_AFTER + timedelta(seconds=5))
     heard(ProcessKind.WORKER_RUNS, ago=LOST_AFTER + timedelta(seconds=5))
     assert standings(mara) == {
         "web": "Up",

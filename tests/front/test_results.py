@@ -9,8 +9,8 @@ from mcp_types import methods
 
 from common import crypto
 from common.api.signed_cursors import CURSOR_LIFETIME_SECONDS, SignedCursors
-from mcp.server import results
-from mcp.server.results import MAX_NOTIFICATIONS_PER_SECOND, ProgressNotificationBuilder
+from mcp.server import message_builder
+from mcp.server.message_builder import MAX_NOTIFICATIONS_PER_SECOND, ProgressNotificationBuilder
 
 pytestmark = pytest.mark.capability("MCP-06")
 INFO = {"name": "gatehouse", "version": "0.1.0"}
@@ -25,19 +25,19 @@ def tools(count: int) -> list[dict[str, Any]]:
 
 
 def valid(method: str, result: dict[str, Any]) -> None:
-    methods.validate_server_result(method, "2026-07-28", json.loads(results.encode_message(result)))
+    methods.validate_server_result(method, "2026-07-28", json.loads(message_builder.encode_message(result)))
     assert result["resultType"] == "complete"
     assert result["_meta"]["io.modelcontextprotocol/serverInfo"] == INFO
 
 
 def page(listed: list[dict[str, Any]], after: str = "", cursors: SignedCursors = MINE) -> dict[str, Any]:
-    found = results.build_tools_page(listed, cursors, after=after, now=NOW, info=INFO)
+    found = message_builder.build_tools_page(listed, cursors, after=after, now=NOW, info=INFO)
     valid("tools/list", found)
     return found
 
 
 def test_discovery_says_what_works_and_is_kept_by_nobody() -> None:
-    found = results.build_discovery_result(INFO)
+    found = message_builder.build_discovery_result(INFO)
     valid("server/discover", found)
     assert found["supportedVersions"] == ["2026-07-28"]
     assert found["capabilities"] == {"tools": {}}
@@ -47,7 +47,7 @@ def test_discovery_says_what_works_and_is_kept_by_nobody() -> None:
 @pytest.mark.parametrize("count", [0, 1, 99, 100, 101, 250])
 def test_pages_hold_every_tool_once_in_order(count: int) -> None:
     listed, seen, after = tools(count), [], ""
-    for _ in range(count // results.PAGE_SIZE + 2):
+    for _ in range(count // message_builder.PAGE_SIZE + 2):
         found = page(listed, after)
         assert (found["ttlMs"], found["cacheScope"]) == (0, "private")
         seen += [tool["name"] for tool in found["tools"]]
@@ -99,7 +99,7 @@ def test_a_result_is_relayed_whole() -> None:
         "x-unknown": {"kept": True},
         "_meta": {"theirs": 1, "gatehouse/denied": {"reason": "forged"}, "gatehouse/call_id": "forged"},
     }
-    found = results.build_tool_result(given, call_id=CALL, info=INFO)
+    found = message_builder.build_tool_result(given, call_id=CALL, info=INFO)
     assert {key: found[key] for key in ("content", "structuredContent", "isError", "x-unknown")} == {
         key: given[key] for key in ("content", "structuredContent", "isError", "x-unknown")
     }
@@ -113,15 +113,15 @@ def test_a_result_is_relayed_whole() -> None:
 
 @pytest.mark.parametrize("given", [{}, {"content": None}, {"content": "milk", "_meta": []}])
 def test_a_result_without_content_gets_an_empty_one(given: dict[str, Any]) -> None:
-    found = results.build_tool_result(given, call_id=CALL, info=INFO)
+    found = message_builder.build_tool_result(given, call_id=CALL, info=INFO)
     valid("tools/call", found)
     assert found["content"] == []
 
 
 def test_a_refusal_is_a_result_with_a_reason() -> None:
-    found = results.build_refusal_result(
+    found = message_builder.build_refusal_result(
         "Too many calls.",
-        mark=results.DENIED_KEY,
+        mark=message_builder.DENIED_KEY,
         info=INFO,
         call_id=CALL,
         reason="rate",
@@ -136,13 +136,13 @@ def test_a_refusal_is_a_result_with_a_reason() -> None:
 
 @pytest.mark.parametrize("value", [2**70, "\ud800", {"deep": [2**64]}])
 def test_whatever_an_upstream_sends_is_written_as_json(value: Any) -> None:
-    raw = results.encode_message(results.wrap_result(1, {"content": [], "structuredContent": value}))
+    raw = message_builder.encode_message(message_builder.wrap_result(1, {"content": [], "structuredContent": value}))
     assert json.loads(raw)["result"]["structuredContent"] == value
     assert b"\n" not in raw
 
 
 def test_an_event_is_one_line_of_data() -> None:
-    raw = results.encode_event(results.encode_message({"text": "two\nlines\r\u2028"}))
+    raw = message_builder.encode_event(message_builder.encode_message({"text": "two\nlines\r\u2028"}))
     assert raw.startswith(b"event: message\ndata: {")
     assert raw.endswith(b"}\n\n")
     assert raw.count(b"\n") == 3

@@ -183,7 +183,7 @@ def test_the_end_of_the_server_is_told_and_not_taken_for_the_clients() -> None:
 
 
 def test_a_slow_client_slows_no_upstream_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp.server.results.MAX_NOTIFICATIONS_PER_SECOND", 10_000)
+    monkeypatch.setattr("mcp.server.message_builder.MAX_NOTIFICATIONS_PER_SECOND", 10_000)
     told = 1000
 
     async def scene() -> Client:

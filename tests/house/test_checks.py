@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from config import health
-from nhi import processes
+from nhi import process_heartbeats
 from nhi.models.processes import Process, ProcessKind
 from tests.services import guards
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.capability("OPS-03"), pytest.mark.both_databases]
 
 def everybody_is_heard_of() -> None:
     for kind in ProcessKind:
-        processes.record_heartbeat(kind=kind)
+        process_heartbeats.record_heartbeat(kind=kind)
 
 
 def failing(client: Client) -> dict[str, str]:
@@ -51,7 +51,9 @@ def test_ready_when_every_part_is(client: Client) -> None:
 @pytest.mark.parametrize("kind", [kind for kind in ProcessKind if kind not in {ProcessKind.WEB, ProcessKind.GRPC}])
 def test_the_silent_one_is_named(client: Client, kind: ProcessKind) -> None:
     everybody_is_heard_of()
-    Process.objects.filter(kind=kind).update(seen_at=timezone.now() - processes.LATE_AFTER - timedelta(seconds=1))
+    Process.objects.filter(kind=kind).update(
+        seen_at=timezone.now() - process_heartbeats.LATE_AFTER - timedelta(seconds=1)
+    )
     assert failing(client).keys() == {kind.value}
 
 
@@ -103,9 +105,9 @@ def test_nothing_but_reading_is_answered(client: Client) -> None:
 
 @pytest.mark.django_db
 def test_a_process_has_one_row_however_often_it_is_heard_of() -> None:
-    processes.record_heartbeat(kind=ProcessKind.BEAT, host="there", pid=7)
+    process_heartbeats.record_heartbeat(kind=ProcessKind.BEAT, host="there", pid=7)
     first = Process.objects.get()
-    processes.record_heartbeat(kind=ProcessKind.BEAT, host="there", pid=7)
+    process_heartbeats.record_heartbeat(kind=ProcessKind.BEAT, host="there", pid=7)
     again = Process.objects.get()
     assert (again.pk, again.started_at) == (first.pk, first.started_at)
     assert again.seen_at > first.seen_at
@@ -113,30 +115,32 @@ def test_a_process_has_one_row_however_often_it_is_heard_of() -> None:
 
 @pytest.mark.django_db
 def test_an_old_number_come_round_again_is_a_new_process() -> None:
-    processes.record_heartbeat(kind=ProcessKind.BEAT, host="there", pid=7)
+    process_heartbeats.record_heartbeat(kind=ProcessKind.BEAT, host="there", pid=7)
     long_ago = timezone.now() - timedelta(days=1)
     Process.objects.update(started_at=long_ago, seen_at=long_ago)
-    processes.record_heartbeat(kind=ProcessKind.BEAT, host="there", pid=7)
+    process_heartbeats.record_heartbeat(kind=ProcessKind.BEAT, host="there", pid=7)
     assert Process.objects.get().started_at > long_ago
 
 
 @pytest.mark.django_db
 def test_the_long_silent_and_the_dead_of_this_host_are_forgotten() -> None:
-    for host, pid in (("there", 1), (processes.HOST, os.getpid()), (processes.HOST, 2**22 + 1)):
-        processes.record_heartbeat(kind=ProcessKind.WEB, host=host, pid=pid)
-    assert processes.remove_dead() == 1
-    Process.objects.filter(host="there").update(seen_at=timezone.now() - processes.FORGET_AFTER * 2)
-    assert processes.remove_silent(timezone.now()) == 1
+    for host, pid in (("there", 1), (process_heartbeats.HOST, os.getpid()), (process_heartbeats.HOST, 2**22 + 1)):
+        process_heartbeats.record_heartbeat(kind=ProcessKind.WEB, host=host, pid=pid)
+    assert process_heartbeats.remove_dead() == 1
+    Process.objects.filter(host="there").update(seen_at=timezone.now() - process_heartbeats.FORGET_AFTER * 2)
+    assert process_heartbeats.remove_silent(timezone.now()) == 1
     assert Process.objects.get().pid == os.getpid()
 
 
 @pytest.mark.parametrize("text", [None, "", "gen@host", "genx@host", "worker1@host", "gen1", "gen12345678901@host"])
 def test_an_odd_origin_names_nobody(text: str | None) -> None:
-    assert processes.parse_origin(text) is None
+    assert process_heartbeats.parse_origin(text) is None
 
 
 def test_an_origin_names_the_process_that_published() -> None:
-    assert processes.parse_origin("gen42@there.example.org") == processes.MessageSender("there.example.org", 42)
+    assert process_heartbeats.parse_origin("gen42@there.example.org") == process_heartbeats.MessageSender(
+        "there.example.org", 42
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcp.gateway import call_log
+from mcp.gateway import call_telemetry
 from mcp.gateway.batch.active_calls import STOP_REASON
 from nhi.credentials import tokens
 from nhi.decisions.reasons import RESULT_REASONS
@@ -13,11 +13,11 @@ pytestmark = [pytest.mark.capability("OPS-03"), pytest.mark.django_db(transactio
 
 
 def counted(status: str, reason: str = "") -> float:
-    return float(call_log.CALL_COUNTER.labels(status, reason)._value.get())
+    return float(call_telemetry.CALL_COUNTER.labels(status, reason)._value.get())
 
 
 def timed(status: str) -> float:
-    [family] = call_log.CALL_SECONDS.labels(status).collect()
+    [family] = call_telemetry.CALL_SECONDS.labels(status).collect()
     return next(sample.value for sample in family.samples if sample.name.endswith("_count"))
 
 
@@ -47,11 +47,11 @@ def test_a_call_is_counted_once_and_timed(server: Peer, status: str, reason: str
 
 def test_what_is_not_on_the_lists_is_one_label() -> None:
     before = counted("other", "other")
-    call_log.count_call("a status", "chosen by somebody", 0.1)
-    call_log.count_call("another", "chosen too", 0.1)
+    call_telemetry.count_call("a status", "chosen by somebody", 0.1)
+    call_telemetry.count_call("another", "chosen too", 0.1)
     assert counted("other", "other") == before + 2
 
 
 def test_what_stops_a_call_is_a_reason_of_the_table() -> None:
     assert STOP_REASON in RESULT_REASONS
-    assert {*RESULT_REASONS} <= call_log.KNOWN_REASONS
+    assert {*RESULT_REASONS} <= call_telemetry.KNOWN_REASONS

@@ -10,8 +10,8 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.db.transaction import TransactionManagementError
 
-from common.fastsql import prepared
-from common.fastsql.prepared import ConditionalUpdate, PreparedQuery, update_each_if
+from common.fastsql import compiled_queries
+from common.fastsql.compiled_queries import ConditionalUpdate, PreparedQuery, update_each_if
 from common.ids import uuid7
 from nhi.actors import SYSTEM
 from nhi.choices import Kind
@@ -115,27 +115,27 @@ def test_a_row_is_written_as_the_orm_writes_it(db: None) -> None:
     known = cast.agent("one", tags=["a", "b"], description="ä€𝄞 100%")
     copy = Identity.objects.get(pk=known.pk)
     copy.pk, copy.name = uuid7(), "two"
-    prepared.insert_rows(copy)
+    compiled_queries.insert_rows(copy)
     assert not copy._state.adding
     wanted, found = (Identity.objects.filter(pk=one.pk).values().get() for one in (known, copy))
     assert {**wanted, "id": copy.pk, "name": "two", "updated_at": found["updated_at"]} == found
     assert found["updated_at"] > wanted["updated_at"]
     with pytest.raises(IntegrityError), transaction.atomic():
-        prepared.insert_rows(copy)
+        compiled_queries.insert_rows(copy)
 
 
 def test_a_row_is_changed_only_while_it_is_as_it_was_read(db: None) -> None:
     agent, other = cast.agent("one"), cast.agent("other")
     changed = {"description": "It's", "tags": ["x"]}
-    assert prepared.update_if(Identity, agent.pk, changed, where={"expires_at": None, "name": "one"})
-    assert not prepared.update_if(
+    assert compiled_queries.update_if(Identity, agent.pk, changed, where={"expires_at": None, "name": "one"})
+    assert not compiled_queries.update_if(
         Identity, agent.pk, {"description": "No"}, where={"expires_at": None, "name": "other"}
     )
     agent.refresh_from_db()
     other.refresh_from_db()
     assert (agent.description, agent.tags, other.tags) == ("It's", ["x"], [])
     Identity.objects.filter(pk=agent.pk).update(expires_at=cast.future(days=1))
-    assert not prepared.update_if(
+    assert not compiled_queries.update_if(
         Identity, agent.pk, {"description": "Late"}, where={"expires_at": None, "name": "one"}
     )
     agent.refresh_from_db()
@@ -161,7 +161,7 @@ def test_a_row_is_put_over_the_one_that_has_its_key(db: None) -> None:
     row.pk, row.name = uuid7(), "two"
     for description in ("First", "Then"):
         row.description = description
-        prepared.upsert_row(row)
+        compiled_queries.upsert_row(row)
     found, other_now = Identity.objects.get(pk=row.pk), Identity.objects.get(pk=other.pk)
     assert (found.name, found.description, other_now.description) == ("two", "Then", "")
     assert Identity.objects.count() == 3
@@ -187,14 +187,14 @@ def test_of_several_rows_all_are_written_or_the_trouble_is_told(db: None) -> Non
     copies = [Identity.objects.get(pk=one.pk) for one in known]
     for copy in copies:
         copy.pk, copy.name = uuid7(), f"{copy.name}-copy"
-    prepared.insert_rows(*copies)
+    compiled_queries.insert_rows(*copies)
     assert Identity.objects.filter(name__in=["one-copy", "two-copy"]).count() == 2
     fresh = Identity.objects.get(pk=known[0].pk)
     fresh.pk, fresh.name = uuid7(), "three"
     with pytest.raises(IntegrityError), transaction.atomic():
-        prepared.insert_rows(fresh, copies[0])
+        compiled_queries.insert_rows(fresh, copies[0])
     assert not Identity.objects.filter(name="three").exists()
-    prepared.insert_rows(fresh)
+    compiled_queries.insert_rows(fresh)
     assert Identity.objects.filter(name="three").exists()
 
 
@@ -207,7 +207,7 @@ def test_statements_are_counted_and_named_as_all_others(db: None, django_assert_
     for n, copy in enumerate(copies):
         copy.pk, copy.name = uuid7(), f"copy-{n}"
     with django_assert_num_queries(2):
-        prepared.insert_rows(*copies)
+        compiled_queries.insert_rows(*copies)
 
 
 def test_many_rows_are_written_by_few_statements(db: None, django_assert_max_num_queries: Any) -> None:
@@ -216,7 +216,7 @@ def test_many_rows_are_written_by_few_statements(db: None, django_assert_max_num
     for n, copy in enumerate(copies):
         copy.pk, copy.name = uuid7(), f"copy-{n}" if copy.kind == Kind.AGENT else f"copy__{n}"
     with django_assert_max_num_queries(2 + 4):
-        prepared.insert_rows(*copies)
+        compiled_queries.insert_rows(*copies)
     assert Identity.objects.filter(name__startswith="copy").count() == 20
     assert not any(copy._state.adding for copy in copies)
 

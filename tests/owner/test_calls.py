@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp.protocol.errors import UpstreamError, UpstreamFault
+from mcp.protocol.upstream_errors import UpstreamError, UpstreamFault
 from tests.owner.stage import CANARIES, Owner, owner, scene
 
 pytestmark = pytest.mark.capability("MCP-03")

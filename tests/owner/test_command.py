@@ -16,7 +16,7 @@ import pytest
 
 from mcp.client.stdio_transport import StdioTransport
 from mcp.client.types import ServerTarget
-from mcp.protocol.errors import UpstreamFault
+from mcp.protocol.upstream_errors import UpstreamFault
 from tests.owner.stage import gone
 from tests.services import migrated
 from tests.services.house import House

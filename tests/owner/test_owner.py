@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from mcp.client.types import ServerTarget
-from mcp.protocol.errors import UpstreamFault
+from mcp.protocol.upstream_errors import UpstreamFault
 from mcp.stdio_host import process_groups
 from tests.owner.stage import ROOT, Owner, gone, owner, scene
 from tests.services.waiting import wait_for

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from mcp.client.types import ServerTarget
-from mcp.protocol.errors import UpstreamFault
+from mcp.protocol.upstream_errors import UpstreamFault
 from tests.owner.stage import Owner, gone, owner, scene
 from tests.services.waiting import wait_for
 

@@ -28,7 +28,7 @@ from mcp.models import (
 from mcp.server import mcp_handler
 from mcp.servers import lifecycle
 from mcp.tools import catalogue
-from nhi import actors, processes
+from nhi import actors, process_heartbeats
 from nhi.access import grants
 from nhi.actors import SYSTEM
 from nhi.audit import authentication_failures, refusal_limits
@@ -100,7 +100,7 @@ def people(mara: User) -> None:
     ci = Identity.objects.get(name="ci")
     identities.set_console_roles(actor=SYSTEM, identity=ci, roles=[Group.objects.earliest("pk").name])
     Process.objects.all().delete()
-    processes.record_heartbeat(kind=ProcessKind.GRPC, host="worker.example", pid=7)
+    process_heartbeats.record_heartbeat(kind=ProcessKind.GRPC, host="worker.example", pid=7)
     refuse_too_often(person)
 
 

@@ -16,7 +16,7 @@ import aiohttp
 
 from mcp.client.http_transport import HttpTransport
 from mcp.client.types import ServerTarget
-from mcp.protocol.errors import UpstreamFailure
+from mcp.protocol.upstream_errors import UpstreamFailure
 
 SAMPLES: dict[str, Any] = {
     "string": "text", "integer": 5, "number": 3, "boolean": True, "array": [], "object": {}, "null": None,

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from mcp.client import sse_connection
-from mcp.protocol.errors import UpstreamFault
+from mcp.protocol.upstream_errors import UpstreamFault
 from tests.upstream.client import run, running
 from tests.upstream.servers import Call, Json, SseServer, echo
 

@@ -11,7 +11,7 @@ from django.conf import LazySettings
 from common import egress
 from mcp.client import transports
 from mcp.client.transports import ServerTarget
-from mcp.protocol.errors import UpstreamFault
+from mcp.protocol.upstream_errors import UpstreamFault
 from tests.upstream.client import run
 from tests.upstream.servers import LegacyServer, ModernServer, Server, SseServer, serving
 

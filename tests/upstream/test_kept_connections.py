@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mcp.protocol.errors import UpstreamFault
+from mcp.protocol.upstream_errors import UpstreamFault
 from tests.upstream.client import run, to
 
 pytestmark = pytest.mark.capability("MCP-03")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from mcp.protocol.errors import UpstreamFault
+from mcp.protocol.upstream_errors import UpstreamFault
 from tests.upstream.client import run, to
 
 pytestmark = pytest.mark.capability("MCP-03")

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from mcp.protocol.errors import UpstreamError, UpstreamFault
 from mcp.protocol.headers import CONNECTION_HEADERS
+from mcp.protocol.upstream_errors import UpstreamError, UpstreamFault
 from tests.upstream.client import SECRET, run, running
 from tests.upstream.servers import Call, Json, ModernServer, Refused, echo
 

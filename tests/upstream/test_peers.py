@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp.protocol.errors import UpstreamError, UpstreamFault
+from mcp.protocol.upstream_errors import UpstreamError, UpstreamFault
 from tests.services.peers import sdk_server
 from tests.upstream.client import run, to
 

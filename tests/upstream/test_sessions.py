@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from mcp.protocol.errors import UpstreamError, UpstreamFault
+from mcp.protocol.upstream_errors import UpstreamError, UpstreamFault
 from tests.upstream.client import run, running
 from tests.upstream.servers import Call, Json, LegacyServer, Refused, SseServer, echo
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from common.egress import event_stream
 from common.errors import PayloadTooLarge
 from mcp.protocol import headers, jsonrpc, legacy, modern
-from mcp.protocol.errors import UpstreamError, UpstreamFault
 from mcp.protocol.progress import ProgressFilter
+from mcp.protocol.upstream_errors import UpstreamError, UpstreamFault
 from mcp.server import request_headers
 
 pytestmark = pytest.mark.capability("MCP-03")

@@ -17,7 +17,7 @@ from a2a.grpc_door.serving import CannotListen, Certificate, Serving
 from a2a.operations import asking
 from a2a.operations.desk import desk
 from common.egress.addresses import is_loopback_host
-from nhi import processes
+from nhi import process_heartbeats
 from nhi.models.processes import ProcessKind
 
 log = logging.getLogger(__name__)
@@ -75,13 +75,13 @@ async def heard_of() -> AsyncIterator[None]:
     finally:
         telling.cancel()
         with suppress(DatabaseError):
-            await desk.do(partial(processes.remove_own, kind=ProcessKind.GRPC))
+            await desk.do(partial(process_heartbeats.remove_own, kind=ProcessKind.GRPC))
 
 
 async def _tell() -> None:
     while True:
         try:
-            await desk.do(partial(processes.record_heartbeat, kind=ProcessKind.GRPC))
+            await desk.do(partial(process_heartbeats.record_heartbeat, kind=ProcessKind.GRPC))
         except DatabaseError as error:
             log.warning("No heartbeat: the database is away (%s).", type(error).__name__)
         await asyncio.sleep(TELL_EVERY)

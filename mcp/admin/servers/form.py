@@ -5,8 +5,8 @@ from typing import Any
 
 from django import forms
 
-from common.console.form_fields import LinesField, PairsField
 from common.console.forms import Chips, ConsoleForm
+from common.console.multiline_fields import LinesField, PairsField
 from common.errors import FieldError, GatehouseError
 from mcp.choices import Transport
 from mcp.models import Server, ServerSecret

@@ -24,7 +24,7 @@ from mcp.client import transports
 from mcp.client.stdio_transport import StdioTransport
 from mcp.limits import budgets
 from mcp.models import Breaker, Budget, Call, HealthReport, Server, Tool
-from mcp.protocol.errors import UpstreamFailure
+from mcp.protocol.upstream_errors import UpstreamFailure
 from mcp.servers.targets import resolve_server
 from mcp.tools import definitions
 from nhi.console import event_sentences

@@ -11,9 +11,9 @@ from common.errors import NotAllowed
 from nhi.access import rights
 from nhi.admin.identities.hub import OfIdentity
 from nhi.choices import Kind
+from nhi.console.console_role_rights import missing_console_notice
 from nhi.console.form_page import FormPage
 from nhi.console.name_fields import PersonField, bind_people_fields
-from nhi.console.role_rights import missing_console_notice
 from nhi.identities import identities
 from nhi.models import Identity, User
 

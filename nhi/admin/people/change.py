@@ -21,7 +21,7 @@ from nhi.actors import Actor
 from nhi.admin.people.detail import OfPerson
 from nhi.console import name_fields
 from nhi.console.base import ActorDialog, FreshProofDialog
-from nhi.console.role_rights import LABELS, missing_console_notice, role_labels_of, role_rights_table
+from nhi.console.console_role_rights import LABELS, missing_console_notice, role_labels_of, role_rights_table
 from nhi.identities import handover
 from nhi.models import Credential, Identity, User
 from nhi.people import mfa, people, sign_in

@@ -19,8 +19,8 @@ from common.templatetags.console import badge
 from nhi.admin.people import change, detail
 from nhi.console import columns
 from nhi.console.base import GovernedAdmin
+from nhi.console.console_role_rights import LABELS, role_labels_of
 from nhi.console.request_actor import may_change
-from nhi.console.role_rights import LABELS, role_labels_of
 from nhi.models import Identity, User
 from nhi.people import mfa
 

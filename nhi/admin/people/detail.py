@@ -13,7 +13,7 @@ from common.errors import NotFound
 from nhi.access import rights
 from nhi.console import event_sentences
 from nhi.console.base import ActorMixin, ActorPage
-from nhi.console.role_rights import role_labels_of
+from nhi.console.console_role_rights import role_labels_of
 from nhi.identities import handover
 from nhi.models import AuditEvent, Credential, Identity, User, UserPermission
 from nhi.people import people, sign_in_notices, sign_in_throttle

@@ -1,22 +1,13 @@
-"""Cancels a call when its client disconnects; finds the client's source address."""
+"""Cancels a call when its client disconnects."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from typing import Any, TypeVar
 
-from django.conf import settings
-
 from common.asgi.bodies import Receive
-from common.asgi.client_address import find_client_address
 from common.errors import GatehouseError
 
 T = TypeVar("T")
-
-
-def client_source(scope: Mapping[str, Any], forwarded_for: str) -> str:
-    client = scope.get("client")
-    peer = client[0] if client else ""
-    return find_client_address(peer=peer, forwarded_for=forwarded_for, proxy_count=settings.TRUSTED_PROXIES)
 
 
 async def run_until_disconnect(receive: Receive, call: Awaitable[T]) -> T | None:

@@ -16,7 +16,7 @@ from django.db import models
 from django.db.models import QuerySet
 from django.db.transaction import TransactionManagementError
 
-from common.fastsql import statements
+from common.fastsql import prepared_statements
 from common.fastsql.row_readers import RowReader, make_row_reader
 
 _FIELDS_BY_TYPE: "dict[type, models.Field[Any, Any]]" = {
@@ -42,7 +42,7 @@ class PreparedQuery:
 
     def fetch_all(self, **values: Any) -> list[Any]:
         """All rows: model instances, or tuples or values if the query uses `values_list`."""
-        vendor = statements.get_connection().vendor
+        vendor = prepared_statements.get_connection().vendor
         compiled = self._compiled.get(vendor)
         if compiled is None:
             # Two threads may do this at once, with the same result.
@@ -66,14 +66,14 @@ class _CompiledQuery:
     locks_rows: bool
 
     def execute(self, values: dict[str, Any]) -> list[Any]:
-        connection = statements.get_connection()
+        connection = prepared_statements.get_connection()
         if self.locks_rows and not connection.in_atomic_block:
             raise TransactionManagementError("select_for_update cannot be used outside of a transaction.")
         database_values = {
             name: _to_database_value(self.slots[name], value, connection) for name, value in values.items()
         }
         params = [database_values[param.name] if isinstance(param, _ParameterSlot) else param for param in self.params]
-        return self.read_rows(statements.fetch_rows(self.sql, params))
+        return self.read_rows(prepared_statements.fetch_rows(self.sql, params))
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class _ParameterSlot:
 
 
 def _compile_query(build: Callable[..., "QuerySet[Any, Any]"], slots: dict[str, type]) -> _CompiledQuery:
-    connection = statements.get_connection()
+    connection = prepared_statements.get_connection()
     placeholder_values = {name: _PLACEHOLDER_FACTORIES[kind]() for name, kind in slots.items()}
     queryset = build(**placeholder_values)
     compiler = queryset.query.get_compiler(connection=connection)
@@ -102,7 +102,7 @@ def _compile_query(build: Callable[..., "QuerySet[Any, Any]"], slots: dict[str, 
     marked_params = [
         _ParameterSlot(names_by_position[at]) if at in names_by_position else param for at, param in enumerate(params)
     ]
-    sql, remaining_params = statements.inline_constants(sql, marked_params, set(names_by_position))
+    sql, remaining_params = prepared_statements.inline_constants(sql, marked_params, set(names_by_position))
     locks_rows = queryset.query.select_for_update and connection.features.has_select_for_update
     return _CompiledQuery(sql, tuple(remaining_params), slots, make_row_reader(queryset, compiler), locks_rows)
 
@@ -120,7 +120,7 @@ def insert_rows(*rows: models.Model) -> None:
     by_model: dict[type[models.Model], list[models.Model]] = {}
     for row in rows:
         by_model.setdefault(type(row), []).append(row)
-    statements.execute_statements(
+    prepared_statements.execute_statements(
         *(
             _build_insert_statement(batch)
             for model_rows in by_model.values()
@@ -128,13 +128,15 @@ def insert_rows(*rows: models.Model) -> None:
         )
     )
     for row in rows:
-        row._state.adding, row._state.db = False, statements.get_connection().alias
+        row._state.adding, row._state.db = False, prepared_statements.get_connection().alias
 
 
 def upsert_row(row: models.Model) -> None:
     """Insert a row, or update the existing row with its primary key."""
     sql, params = _build_insert_statement([row])
-    statements.execute_statements((sql + _build_conflict_clause(type(row), statements.get_connection().vendor), params))
+    prepared_statements.execute_statements(
+        (sql + _build_conflict_clause(type(row), prepared_statements.get_connection().vendor), params)
+    )
 
 
 @dataclass(frozen=True)
@@ -149,8 +151,8 @@ class ConditionalUpdate:
     key_column: str = "pk"
 
     @property
-    def build_statement(self) -> statements.Statement:
-        connection, model = statements.get_connection(), self.model
+    def build_statement(self) -> prepared_statements.Statement:
+        connection, model = prepared_statements.get_connection(), self.model
         conditions = {name: value for name, value in self.where.items() if value is not None}
         params = [
             field.get_db_prep_save(value, connection)
@@ -174,7 +176,8 @@ def update_if(model: type[models.Model], pk: Any, values: Mapping[str, Any], *, 
 def update_each_if(changes: Sequence[ConditionalUpdate]) -> list[bool]:
     """Send several updates together; the result of each is independent of the others."""
     return [
-        row_count == 1 for row_count in statements.execute_statements(*(change.build_statement for change in changes))
+        row_count == 1
+        for row_count in prepared_statements.execute_statements(*(change.build_statement for change in changes))
     ]
 
 
@@ -185,8 +188,8 @@ def _split_into_batches(rows: list[models.Model]) -> Iterator[list[models.Model]
     yield from ([row] for row in rows[batched_count:])
 
 
-def _build_insert_statement(rows: list[models.Model]) -> statements.Statement:
-    connection, fields = statements.get_connection(), rows[0]._meta.concrete_fields
+def _build_insert_statement(rows: list[models.Model]) -> prepared_statements.Statement:
+    connection, fields = prepared_statements.get_connection(), rows[0]._meta.concrete_fields
     params = [field.get_db_prep_save(field.pre_save(row, add=True), connection) for row in rows for field in fields]
     return _build_insert_sql(type(rows[0]), len(rows), connection.vendor), params
 
@@ -234,4 +237,4 @@ def _quote_column(field: Any) -> str:
 
 
 def _quote_name(name: str) -> str:
-    return str(statements.get_connection().ops.quote_name(name))
+    return str(prepared_statements.get_connection().ops.quote_name(name))

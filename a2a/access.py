@@ -22,7 +22,7 @@ from nhi.credentials import run_tokens
 from nhi.decisions import engine
 from nhi.decisions.delegation import ChainLink
 from nhi.decisions.delegation import DelegationChain as NobodyBehind
-from nhi.decisions.types import AccessMatch, CallCondition, Decision, RequestedAction
+from nhi.decisions.types import AccessMatch, ConditionResult, Decision, RequestedAction
 from nhi.models import Identity, NhiPermission
 from supervisor.access import Caller
 
@@ -107,7 +107,7 @@ def _permit(caller: Caller, source: Identity | None, target: Identity, action: s
     loaded = _facts(caller, source, target)
     wanted = RequestedAction("call", given, name=action or None)
     closed = _along(chain, wanted, loaded, target)
-    decision = _decide(loaded, wanted, closed, CallCondition("budget", True))
+    decision = _decide(loaded, wanted, closed, ConditionResult("budget", True))
     match = decision.match
     if decision.allowed and match is not None and match.max_calls_per_hour is not None:
         decision = _decide(loaded, wanted, closed, _budget(match))
@@ -119,7 +119,7 @@ def _permit(caller: Caller, source: Identity | None, target: Identity, action: s
     return Permit({"decision_id": str(decision.id), "grant": str(match.id)}, match.id, match.delegates, at)
 
 
-def _along(chain: Chain, wanted: RequestedAction, loaded: LoadedFacts, target: Identity) -> CallCondition:
+def _along(chain: Chain, wanted: RequestedAction, loaded: LoadedFacts, target: Identity) -> ConditionResult:
     """Neither round in a circle nor too deep, and nothing that those on whose behalf it is asked may not ask."""
     closed = chain.to(target)
     if not closed.ok or not chain.behind.principals:
@@ -167,11 +167,11 @@ def _facts(caller: Caller, source: Identity, target: Identity) -> LoadedFacts:
     return facts.for_question(source.pk, target.pk)
 
 
-def _decide(loaded: LoadedFacts, wanted: RequestedAction, *conditions: CallCondition) -> Decision:
+def _decide(loaded: LoadedFacts, wanted: RequestedAction, *conditions: ConditionResult) -> Decision:
     return engine.decide(loaded.caller, wanted, loaded.target, replace(loaded.facts, conditions=conditions))
 
 
-def _budget(match: AccessMatch) -> CallCondition:
+def _budget(match: AccessMatch) -> ConditionResult:
     """How much of the hour is used, exactly: who sends beside us waits for the grant's row."""
     NhiPermission.objects.select_for_update(of=("self",)).get(pk=match.id)
     return hours.left(match)

@@ -14,7 +14,7 @@ from nhi.credentials import run_tokens
 from nhi.credentials.tokens import ParsedBearerToken
 from nhi.decisions import delegation
 from nhi.decisions.delegation import MAX_CHAIN_DEPTH, ChainLink, TaskFacts
-from nhi.decisions.types import CallCondition
+from nhi.decisions.types import ConditionResult
 from nhi.models import Identity
 
 __all__ = ["MAX_CHAIN_DEPTH", "Chain", "ChainLink", "known", "of"]
@@ -35,7 +35,7 @@ class Chain:
     def links(self) -> tuple[ChainLink, ...]:
         return (*self.behind.callers, self.caller)
 
-    def to(self, target: Identity) -> CallCondition:
+    def to(self, target: Identity) -> ConditionResult:
         """What a decision is told of a task for `target` at this chain's end."""
         return self.asks(delegates=False).check_target(target.pk, target.name)
 
@@ -66,7 +66,7 @@ def of(caller: ChainLink, *, holder_id: UUID, parent_task_id: UUID | None, shown
     parent = Task.objects.filter(pk=task_id).first() if task_id is not None else None
     tasks = {parent.pk: _facts(parent)} if parent is not None else {}
     behind = delegation.resolve_chain(run, parent_task_id, holder_id, tasks)
-    if isinstance(behind, CallCondition):
+    if isinstance(behind, ConditionResult):
         if behind.reason == "task_ended":
             raise ended()
         raise NotFound(f"{behind.message} Name an open one that you work on as parent_task_id, or none.")

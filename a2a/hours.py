@@ -7,21 +7,21 @@ from django.db.models import Count, Min
 
 from a2a.models import Task
 from common.db import clock
-from nhi.decisions.types import AccessMatch, CallCondition
+from nhi.decisions.types import AccessMatch, ConditionResult
 
 HOUR = timedelta(hours=1)
 
 
-def left(match: AccessMatch) -> CallCondition:
+def left(match: AccessMatch) -> ConditionResult:
     """What a decision is told of it; exact for whoever holds the grant's row."""
     assert match.max_calls_per_hour is not None
     sent, _ = used(match.id)
     if sent < match.max_calls_per_hour:
-        return CallCondition(
+        return ConditionResult(
             "budget", True, message=f"{sent} of {match.max_calls_per_hour} tasks of this hour are sent."
         )
     said = f"{sent} of {match.max_calls_per_hour} tasks were sent within the last hour."
-    return CallCondition("budget", False, "quota_exceeded", said)
+    return ConditionResult("budget", False, "quota_exceeded", said)
 
 
 def used(grant_id: UUID) -> tuple[int, datetime | None]:

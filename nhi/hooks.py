@@ -12,11 +12,11 @@ from uuid import UUID
 from nhi.actors import Actor
 from nhi.choices import OriginRole
 from nhi.decisions.delegation import TaskFacts
-from nhi.decisions.types import AccessMatch, CallCondition
+from nhi.decisions.types import AccessMatch, ConditionResult
 from nhi.models import Identity
 
 #: Returns an app's conditions for caller, target and arguments, for checks and explanations outside of a call.
-ConditionSource = Callable[[UUID, UUID, Any], tuple[CallCondition, ...]]
+ConditionSource = Callable[[UUID, UUID, Any], tuple[ConditionResult, ...]]
 
 
 def count_nothing(_identity: Identity) -> int:
@@ -66,7 +66,7 @@ def add_condition_source(source: ConditionSource) -> None:
         _condition_sources.append(source)
 
 
-def load_conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[CallCondition, ...]:
+def load_conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[ConditionResult, ...]:
     return tuple(condition for source in _condition_sources for condition in source(caller_id, target_id, parameters))
 
 
@@ -112,7 +112,7 @@ def notify_grant_replaced(old: UUID, new: UUID) -> None:
 
 
 #: Returns the hourly quota of a grant between identities, which counts tasks.
-HourlyQuotaSource = Callable[[AccessMatch], CallCondition]
+HourlyQuotaSource = Callable[[AccessMatch], ConditionResult]
 _hourly_quota_sources: list[HourlyQuotaSource] = []
 
 
@@ -120,7 +120,7 @@ def set_hourly_quota_source(source: HourlyQuotaSource) -> None:
     _hourly_quota_sources[:] = [source]
 
 
-def load_hourly_quota(match: AccessMatch) -> tuple[CallCondition, ...]:
+def load_hourly_quota(match: AccessMatch) -> tuple[ConditionResult, ...]:
     return tuple(source(match) for source in _hourly_quota_sources)
 
 

@@ -26,17 +26,17 @@ ORIGIN_PATTERN = re.compile(r"gen(?P<pid>[0-9]{1,10})@(?P<host>.{1,255})")
 
 
 @dataclass(frozen=True)
-class MessageSender:
+class MessageOrigin:
     """The process that published a Celery message, by host and process id."""
 
     host: str
     pid: int
 
 
-def parse_origin(text: str | None) -> MessageSender | None:
+def parse_origin(text: str | None) -> MessageOrigin | None:
     """Return the process that published a Celery message, from the message's `origin` header."""
     match = ORIGIN_PATTERN.fullmatch(text or "")
-    return MessageSender(match["host"], int(match["pid"])) if match else None
+    return MessageOrigin(match["host"], int(match["pid"])) if match else None
 
 
 def record_heartbeat(*, kind: ProcessKind, host: str = HOST, pid: int = MAIN_PID) -> None:

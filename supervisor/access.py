@@ -15,7 +15,7 @@ from nhi.authorization import facts, work_conditions
 from nhi.choices import Kind, State
 from nhi.credentials import run_tokens, tokens
 from nhi.decisions import engine
-from nhi.decisions.types import CallCondition, Decision, RequestedAction
+from nhi.decisions.types import ConditionResult, Decision, RequestedAction
 from nhi.models import Identity
 from supervisor import chains
 from supervisor.models import Agent
@@ -95,7 +95,7 @@ def _decide(caller: Caller, agent: Agent, action: str, parameters: Any) -> Decis
 
 def _conditions(
     caller: Caller, loaded: facts.LoadedFacts, agent: Agent, wanted: RequestedAction
-) -> tuple[CallCondition, ...]:
+) -> tuple[ConditionResult, ...]:
     if loaded.caller is None:
         return ()
     told = hooks.load_conditions(loaded.caller.id, agent.identity_id, wanted.parameters)

@@ -10,7 +10,7 @@ from a2a.endpoint_changes import PLACES
 from a2a.wire import methods
 from common.console.forms import Chips, ConsoleForm, ReasonField, WordsField
 from common.console.multiline_fields import LinesField
-from nhi.console.name_fields import NameField
+from nhi.console.name_fields import RowByNameField
 
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 MODES = "Media types such as text/plain, parted by commas."
@@ -88,7 +88,7 @@ class EndpointFields(ConsoleForm):
     )
     authentication = forms.ChoiceField(label="Callers show", choices=Authentication.choices, widget=Chips)
     api_key_header = _line("Header", "Where the caller's token stands, such as X-API-Key.", most=100)
-    open_as = NameField(
+    open_as = RowByNameField(
         "caller", label="They ask as", required=False, help_text="Whose grants say what they may who show nothing."
     )
     tasks_per_minute = _number("Tasks a minute", "From all callers together. Empty: no limit.")

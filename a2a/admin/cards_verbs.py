@@ -10,7 +10,7 @@ from a2a.admin.cards_forms import CardFields, EndpointFields, SkillFields
 from a2a.models import AgentCard, Endpoint, Skill
 from a2a.wire import methods
 from common.console import navigation
-from common.console.confirmation_dialogs import Call
+from common.console.confirmation_dialogs import ApiExample
 from common.console.forms import ConsoleForm, ReasonField
 from common.errors import NotAllowed, NotFound
 from nhi.access import rights
@@ -52,8 +52,8 @@ class EditCard(OfAgent, ActorDialog):
     def initial(self) -> dict[str, Any]:
         return card_changes.facts(AgentCard.objects.filter(pk=self.identity.pk).first() or AgentCard())
 
-    def by_api(self) -> Call:
-        return Call(self.card_api(), {"version": "…", "description": "…"}, "PATCH")
+    def by_api(self) -> ApiExample:
+        return ApiExample(self.card_api(), {"version": "…", "description": "…"}, "PATCH")
 
     def act(self, form: ConsoleForm) -> str:
         given = {**form.cleaned_data, "description": " ".join(form.cleaned_data["description"].split())}
@@ -70,8 +70,8 @@ class AddSkill(OfAgent, ActorDialog):
     def context(self) -> dict[str, Any]:
         return {"title": f"Add a skill of {self.identity.name}"}
 
-    def by_api(self) -> Call:
-        return Call(self.card_api(), {"skills": ["…", {"id": "…", "name": "…"}]}, "PATCH")
+    def by_api(self) -> ApiExample:
+        return ApiExample(self.card_api(), {"skills": ["…", {"id": "…", "name": "…"}]}, "PATCH")
 
     def act(self, form: ConsoleForm) -> str:
         card_changes.put_skill(actor=self.actor, identity=self.identity, skill=form.cleaned_data)
@@ -123,8 +123,8 @@ class RemoveSkill(OfSkill, ActorDialog):
     def context(self) -> dict[str, Any]:
         return {"title": f"Remove the skill {self.skill.name} of {self.identity.name}"}
 
-    def by_api(self) -> Call:
-        return Call(self.card_api(), {"skills": ["…"], "reason": "…"}, "PATCH")
+    def by_api(self) -> ApiExample:
+        return ApiExample(self.card_api(), {"skills": ["…"], "reason": "…"}, "PATCH")
 
     def act(self, form: ConsoleForm) -> str:
         reason = form.cleaned_data["reason"]
@@ -168,8 +168,8 @@ class Discoverable(OfAgent, ActorDialog):
         title = f"Let anyone read the card of {self.identity.name}" if shown else self.button
         return {"title": title, "shown": cards.facts_of(told) if shown else None, "url": told.url}
 
-    def by_api(self) -> Call:
-        return Call(self.api(), {"discoverable": not self.identity.discoverable}, "PATCH")
+    def by_api(self) -> ApiExample:
+        return ApiExample(self.api(), {"discoverable": not self.identity.discoverable}, "PATCH")
 
     def act(self, form: ConsoleForm) -> str:
         shown = not self.identity.discoverable
@@ -200,9 +200,9 @@ class EditEndpoint(OfAgent, ActorDialog):
     def back(self) -> str:
         return self.url("card_endpoint")
 
-    def by_api(self) -> Call:
+    def by_api(self) -> ApiExample:
         body = {"transport_protocols": ["json_rpc"], "reason": "…"}
-        return Call(f"/api/nhi/a2a/endpoints/{self.identity.pk}", body, "PATCH")
+        return ApiExample(f"/api/nhi/a2a/endpoints/{self.identity.pk}", body, "PATCH")
 
     def act(self, form: Any) -> str:
         reason = form.cleaned_data["reason"]

@@ -11,7 +11,7 @@ from a2a.admin import deliveries_cells
 from a2a.admin.deliveries_hub import OfDelivery
 from a2a.choices import DeliveryState
 from a2a.retrying import ATTEMPTS
-from common.console.confirmation_dialogs import Call, Effect, counted
+from common.console.confirmation_dialogs import ApiExample, Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from common.errors import NotAllowed
 from nhi.console.base import ActorDialog
@@ -52,8 +52,8 @@ class Verb(OfDelivery, ActorDialog):
         """Why the state forbids it now."""
         return ""
 
-    def by_api(self) -> Call:
-        return Call(self.api(self.rest), {"reason": "…"})
+    def by_api(self) -> ApiExample:
+        return ApiExample(self.api(self.rest), {"reason": "…"})
 
 
 class Redeliver(Verb):
@@ -93,8 +93,8 @@ class Redeliver(Verb):
             counted("url", disabled, f"Callbacks of {row.owner_name} go to this URL again, later ones too", ""),
         ]
 
-    def by_api(self) -> Call:
-        return Call(self.api("redeliver"))
+    def by_api(self) -> ApiExample:
+        return ApiExample(self.api("redeliver"))
 
     def act(self, form: ConsoleForm) -> str:
         deliveries.redeliver(actor=self.actor, delivery=self.delivery)

@@ -13,7 +13,7 @@ from a2a.admin.tasks_filters import WAITING, WENT_WRONG, WRONG
 from a2a.choices import DeliveryState
 from a2a.models import Delivery, Task
 from common.console import navigation
-from common.console.navigation import Item
+from common.console.navigation import SidebarItem
 from nhi.actors import Actor
 from nhi.console import attention_counts, event_sentences
 from nhi.console.attention_counts import AttentionItem
@@ -58,10 +58,10 @@ def dead_letters(actor: Actor) -> QuerySet[Any]:
 
 
 navigation.add_sidebar_items(
-    Item("Tasks", "Tasks", "task", "a2a_task_changelist", _reads, badge="tasks_waiting", counted=NEEDED),
-    Item("Tasks", "Inboxes", "inbox", "a2a_inboxes", _reads),
-    Item("Tasks", "Cards and endpoints", "badge", "a2a_agentcard_changelist", _reads_cards),
-    Item(
+    SidebarItem("Tasks", "Tasks", "task", "a2a_task_changelist", _reads, badge="tasks_waiting", counted=NEEDED),
+    SidebarItem("Tasks", "Inboxes", "inbox", "a2a_inboxes", _reads),
+    SidebarItem("Tasks", "Cards and endpoints", "badge", "a2a_agentcard_changelist", _reads_cards),
+    SidebarItem(
         "Tasks", "Deliveries", "outgoing_mail", "a2a_delivery_changelist",
         lambda request: may(request, "a2a.view_delivery"), badge="dead_letters", counted=DEAD_QUERY,
         also=("a2a_webhooksecret_changelist",),

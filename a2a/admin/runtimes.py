@@ -11,7 +11,7 @@ from a2a.models import Runtime, Task
 from a2a.remote import testing
 from a2a.runtimes import Behind
 from common.console import navigation
-from common.console.confirmation_dialogs import Call
+from common.console.confirmation_dialogs import ApiExample
 from common.console.forms import Chips, ConsoleForm
 from common.console.pages import Control, link
 from common.errors import NotAllowed, NotFound
@@ -161,8 +161,8 @@ class Change(OfIdentity, ActorDialog):
         behind = runtimes.of(self.identity)
         return ChoiceForm(data, initial=initial(behind), identity=self.identity, behind=behind)
 
-    def by_api(self) -> Call:
-        return Call(f"/api/nhi/a2a/runtimes/{self.identity.pk}", {"kind": "inbox"}, method="PUT")
+    def by_api(self) -> ApiExample:
+        return ApiExample(f"/api/nhi/a2a/runtimes/{self.identity.pk}", {"kind": "inbox"}, method="PUT")
 
     def back(self) -> str:
         return self.url("tasks")
@@ -195,8 +195,8 @@ class Test(OfIdentity, ActorDialog):
     def context(self) -> dict[str, Any]:
         return {"title": self.button, "impossible": testing.impossible(self.identity)}
 
-    def by_api(self) -> Call:
-        return Call(f"/api/nhi/a2a/runtimes/{self.identity.pk}/test")
+    def by_api(self) -> ApiExample:
+        return ApiExample(f"/api/nhi/a2a/runtimes/{self.identity.pk}/test")
 
     def back(self) -> str:
         return self.url("tasks")

@@ -11,7 +11,7 @@ from a2a.admin import tasks_cells
 from a2a.admin.tasks_hub import OfTask
 from a2a.choices import TaskState
 from a2a.models import Task
-from common.console.confirmation_dialogs import Call, Effect, counted
+from common.console.confirmation_dialogs import ApiExample, Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from common.errors import NotAllowed
 from nhi.console.base import ActorDialog
@@ -74,8 +74,8 @@ class Cancel(OfTask, ActorDialog):
         said = f"{'run' if count == 1 else 'runs'} {', '.join(named)}" if seen else _runs(count)
         return [Effect("runs", count, f"Stops {said}, with every process in {'it' if count == 1 else 'them'}.")]
 
-    def by_api(self) -> Call:
-        return Call(self.api("cancel"), {"reason": "…"})
+    def by_api(self) -> ApiExample:
+        return ApiExample(self.api("cancel"), {"reason": "…"})
 
     def act(self, form: ConsoleForm) -> str:
         done = cancelling.cancel(actor=self.actor, task=self.task, reason=form.cleaned_data["reason"])

@@ -31,7 +31,7 @@ PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 class SendForm(ConsoleForm):
     aliases = {"target_agent_id": "to"}
 
-    to = name_fields.NameField("agent", label="Agent")
+    to = name_fields.RowByNameField("agent", label="Agent")
     task_type = forms.CharField(
         label="Type", required=False, max_length=sending.LONGEST_TYPE, widget=forms.TextInput(attrs=PLAIN),
         help_text="What kind of task it is, like summarise. Agents may tell by it what to do.",

@@ -8,7 +8,7 @@ from django.urls import path
 from a2a import webhook_ends, webhooks
 from a2a.admin.webhook_secrets_beside import revoking, signs_alone
 from a2a.models import WebhookSecret
-from common.console.confirmation_dialogs import Call, Effect, counted
+from common.console.confirmation_dialogs import ApiExample, Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from common.console.pages import link
 from common.errors import NotAllowed, NotFound
@@ -68,8 +68,8 @@ class RevokePrevious(OfSecret):
             ),
         ]
 
-    def by_api(self) -> Call:
-        return Call(f"{self.api}/revoke-previous", {"reason": "…"})
+    def by_api(self) -> ApiExample:
+        return ApiExample(f"{self.api}/revoke-previous", {"reason": "…"})
 
     def act(self, form: ConsoleForm) -> str:
         webhook_ends.revoke_previous(actor=self.actor, secret=self.secret, reason=form.cleaned_data["reason"])
@@ -96,8 +96,8 @@ class Remove(OfSecret):
             Effect("refused", 1, "Receivers that know this one alone refuse them until they are given that one"),
         ]
 
-    def by_api(self) -> Call:
-        return Call(f"{self.api}?reason=…", method="DELETE")
+    def by_api(self) -> ApiExample:
+        return ApiExample(f"{self.api}?reason=…", method="DELETE")
 
     def act(self, form: ConsoleForm) -> str:
         webhook_ends.remove(actor=self.actor, secret=self.secret, reason=form.cleaned_data["reason"])

@@ -19,14 +19,14 @@ from a2a.admin.webhook_secrets_beside import signs_alone
 from a2a.models import WebhookSecret
 from a2a.webhooks import Shown
 from common.console import times
-from common.console.confirmation_dialogs import Call, Effect
+from common.console.confirmation_dialogs import ApiExample, Effect
 from common.console.forms import ConsoleForm
 from common.console.lists import Bulk, Column, text_filter
 from common.console.pages import Control, Tab, link, render, render_once
 from common.errors import InvalidInput, NotAllowed
 from common.templatetags.console import icon, outside
 from nhi.console import columns, name_fields
-from nhi.console.base import ActorDialog, GovernedAdmin
+from nhi.console.base import ActorDialog, ActorListAdmin
 from nhi.console.request_actor import actor_of
 
 HOURS = int(webhooks.OVERLAP.total_seconds() // 3600)
@@ -59,7 +59,7 @@ def _do(row: Any) -> SafeString:
 
 
 @admin.register(WebhookSecret)
-class WebhookSecretAdmin(GovernedAdmin):
+class WebhookSecretAdmin(ActorListAdmin):
     title = "Webhook secrets"
     lead = (
         "What callbacks are signed with: the longest prefix that the URL begins with, of who asked for the task. "
@@ -124,7 +124,7 @@ class WebhookSecretAdmin(GovernedAdmin):
 
 
 class MakeForm(ConsoleForm):
-    owner = name_fields.NameField(
+    owner = name_fields.RowByNameField(
         "caller", label="Whose", required=False,
         help_text="An agent or a service account that you manage: whose tasks have the callbacks. Empty: you yourself.",
     )  # fmt: skip
@@ -189,8 +189,8 @@ class Make(ShownOnce):
     def form(self, data: Any = None) -> ConsoleForm:
         return name_fields.bind_name_fields(super().form(data), self.actor)
 
-    def by_api(self) -> Call:
-        return Call("/api/nhi/a2a/webhook-secrets", {"url_prefix": "https://hooks.example.com/", "owner_id": "…"})
+    def by_api(self) -> ApiExample:
+        return ApiExample("/api/nhi/a2a/webhook-secrets", {"url_prefix": "https://hooks.example.com/", "owner_id": "…"})
 
     def act(self, form: ConsoleForm) -> HttpResponse:
         given = form.cleaned_data
@@ -248,8 +248,8 @@ class Rotate(OfSecret, ShownOnce):
             Effect("before", int(two), "What signs beside the present one now does so for as long as was promised"),
         ]
 
-    def by_api(self) -> Call:
-        return Call(f"{self.api}/rotate")
+    def by_api(self) -> ApiExample:
+        return ApiExample(f"{self.api}/rotate")
 
     def act(self, form: ConsoleForm) -> HttpResponse:
         return self.shown_once(webhooks.rotate(actor=self.actor, secret=self.secret))

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from common import http_statuses
 from common.console.forms import ConsoleForm
-from common.console.pages import Page, wants_part
+from common.console.pages import ConsolePage, wants_part
 from common.errors import Conflict, InvalidInput
 
 #: Response header with the URL to open after a dialog that was shown over a page.
@@ -19,7 +19,7 @@ GO = "X-Console-Go"
 
 
 @dataclass(frozen=True)
-class Call:
+class ApiExample:
     """The REST API request that does the same as the dialog, shown as a `curl` command."""
 
     path: str
@@ -43,7 +43,7 @@ def counted(name: str, count: int, singular: str, plural: str) -> Effect:
     return Effect(name, count, (singular if count == 1 else plural).format(count))
 
 
-class Dialog(Page):
+class Dialog(ConsolePage):
     """A dialog for one action. Subclasses state its effects in `effects` and execute it in `act`."""
 
     template = "console/dialog.html"
@@ -69,7 +69,7 @@ class Dialog(Page):
         """The URL of the Back button."""
         return "/admin/"
 
-    def by_api(self) -> Call | None:
+    def by_api(self) -> ApiExample | None:
         """The same action in the REST API, or None."""
         return None
 

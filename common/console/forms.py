@@ -84,7 +84,7 @@ class WordsField(forms.CharField):
         super().run_validators(" ".join(value))
 
 
-class JSONLinesField(forms.JSONField):
+class JSONTextField(forms.JSONField):
     """A text field for JSON: empty for no value; for invalid JSON the error states the line and column."""
 
     def to_python(self, value: Any) -> Any:

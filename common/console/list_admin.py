@@ -14,7 +14,7 @@ from django.urls import URLPattern, path
 from unfold.admin import ModelAdmin
 
 from common.console import downloads, keyset
-from common.console.lists import Bulk, Column, Filter, Listing, Lookup, Preset
+from common.console.lists import Bulk, Column, Filter, ListQuery, Lookup, Preset
 from common.console.pages import Control, Tab, render
 from common.errors import NotAllowed
 
@@ -66,7 +66,7 @@ class ListAdmin(ModelAdmin):
         """Names and queries of the views that this user saved or that are shared with this user."""
         return []
 
-    def save_links(self, request: HttpRequest, listing: Listing) -> dict[str, Any]:
+    def save_links(self, request: HttpRequest, listing: ListQuery) -> dict[str, Any]:
         return {}
 
     def controls(self, request: HttpRequest) -> list[Control]:
@@ -104,7 +104,7 @@ class ListAdmin(ModelAdmin):
         return f"{self.opts.app_label}_{self.opts.model_name}_changelist"
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        listing = Listing(
+        listing = ListQuery(
             request, self.related(self.visible(request)), self.columns, self.filters, self.search, self.order
         )
         if self._asked(request).get("export") == "csv":
@@ -146,7 +146,7 @@ class ListAdmin(ModelAdmin):
         """Additional template context for a list with a template of its own."""
         return {}
 
-    def _log_page(self, listing: Listing) -> keyset.Slice:
+    def _log_page(self, listing: ListQuery) -> keyset.Slice:
         query = listing.query
         before, after = query.get("before", ""), query.get("after", "")
         return keyset.page(listing.matching(), time=self.log_time, before=before, after=after)
@@ -155,7 +155,7 @@ class ListAdmin(ModelAdmin):
         cells = [{"html": column.cell(row), "narrow": column.narrow} for column in self.columns]
         return {"id": str(row.pk), "name": str(row), "url": self.row_url(row), "cells": cells}
 
-    def _views(self, request: HttpRequest, listing: Listing) -> list[Tab]:
+    def _views(self, request: HttpRequest, listing: ListQuery) -> list[Tab]:
         views = [(preset.label, preset.query) for preset in self.presets] + self.saved_views(request)
         current = _nearest([query for _, query in views], listing.state)
         return [Tab(name, f"?{query}", current=query == current) for name, query in views]
@@ -163,7 +163,7 @@ class ListAdmin(ModelAdmin):
     def _asked(self, request: HttpRequest) -> QueryDict:
         return request.GET if self.exports_by_link(request) else request.POST
 
-    def _export(self, request: HttpRequest, listing: Listing) -> HttpResponse:
+    def _export(self, request: HttpRequest, listing: ListQuery) -> HttpResponse:
         if not self.may_export(request):
             raise NotAllowed("You may not export lists.")
         rows = list(listing.matching()[: downloads.MOST_ROWS])
@@ -199,13 +199,13 @@ def _nearest(queries: list[str], state: str) -> str | None:
     return max((query for query in queries if query and set(parse_qsl(query)) <= state_pairs), key=len, default=None)
 
 
-def _headings(listing: Listing) -> list[dict[str, Any]]:
+def _headings(listing: ListQuery) -> list[dict[str, Any]]:
     return [
         {"label": column.label, "narrow": column.narrow, **_order_of(column, listing)} for column in listing.columns
     ]
 
 
-def _order_of(column: Column, listing: Listing) -> dict[str, Any]:
+def _order_of(column: Column, listing: ListQuery) -> dict[str, Any]:
     """The link of a column heading, and the current order of the list by this column."""
     if not column.sort:
         return {"url": "", "ordered": ""}

@@ -68,7 +68,7 @@ class Bulk:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class FilterState:
     """A filter with its value and options in this request."""
 
     filter: Filter
@@ -81,7 +81,7 @@ class Drawn:
 
 
 @dataclass
-class Listing:
+class ListQuery:
     """The filters, search and order that a request asks for, and the rows of the list that match."""
 
     request: HttpRequest
@@ -90,7 +90,7 @@ class Listing:
     filters: Sequence[Filter] = ()
     search: Sequence[Lookup] = ()
     order: Sequence[str] = ()
-    drawn: list[Drawn] = field(init=False)
+    drawn: list[FilterState] = field(init=False)
 
     def __post_init__(self) -> None:
         self.drawn = [self._draw(list_filter) for list_filter in self.filters]
@@ -109,7 +109,7 @@ class Listing:
         return sort_key if sort_key.removeprefix("-") in {column.sort for column in self.columns if column.sort} else ""
 
     @property
-    def narrowed(self) -> list[Drawn]:
+    def narrowed(self) -> list[FilterState]:
         return [active_filter for active_filter in self.drawn if active_filter.value]
 
     @property
@@ -157,12 +157,12 @@ class Listing:
             return self.order
         return [self.sort, *(path for path in self.order if path.removeprefix("-") != self.sort.removeprefix("-"))]
 
-    def _draw(self, list_filter: Filter) -> Drawn:
+    def _draw(self, list_filter: Filter) -> FilterState:
         value = self.query.get(list_filter.name, "").strip()[:200]
         options = list(list_filter.choices(self.request)) if list_filter.choices else []
         if list_filter.choices and value not in dict(options):
             value = ""
-        return Drawn(list_filter, value, options)
+        return FilterState(list_filter, value, options)
 
 
 def choice_filter(name: str, label: str, path: str, choices: Iterable[tuple[str, str]]) -> Filter:
@@ -193,7 +193,7 @@ def picked(
     request: HttpRequest, rows: QuerySet[Any], filters: Sequence[Filter], search: Sequence[Lookup] = ()
 ) -> QuerySet[Any]:
     if takes_all(request):
-        return Listing(request, rows, (), filters, search).matching()
+        return ListQuery(request, rows, (), filters, search).matching()
     return rows.filter(pk__in=ticked(request))
 
 

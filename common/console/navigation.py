@@ -11,7 +11,7 @@ GROUPS = ("", "Identities", "Access", "Gateway", "Runs", "Tasks", "Activity", "S
 
 
 @dataclass(frozen=True)
-class Item:
+class SidebarItem:
     """A link in the sidebar."""
 
     group: str
@@ -40,11 +40,11 @@ class Item:
         return path == self.url or path.startswith((*prefixes, *(reverse(f"admin:{page}") for page in self.also)))
 
 
-_items: list[Item] = []
+_items: list[SidebarItem] = []
 _counters: list[Callable[[HttpRequest], dict[str, int]]] = []
 
 
-def add_sidebar_items(*items: Item) -> None:
+def add_sidebar_items(*items: SidebarItem) -> None:
     _items.extend(items)
 
 
@@ -57,7 +57,7 @@ def counts_for(request: HttpRequest) -> dict[str, int]:
     return {key: count for counter in _counters for key, count in counter(request).items()}
 
 
-def items_for(request: HttpRequest) -> list[Item]:
+def items_for(request: HttpRequest) -> list[SidebarItem]:
     return [item for item in _items if item.shown_to(request)]
 
 
@@ -82,14 +82,14 @@ def sidebar(request: HttpRequest, counts: dict[str, int]) -> list[dict[str, Any]
     return groups
 
 
-def _current(path: str, items: list[Item]) -> Item | None:
+def _current(path: str, items: list[SidebarItem]) -> SidebarItem | None:
     """The item with the longest URL that contains this path."""
     matching_items = [item for item in items if item.holds(path)]
     return max(matching_items, key=lambda item: len(item.url), default=None)
 
 
 @dataclass(frozen=True)
-class Entry:
+class AccountLink:
     """A link in the account menu."""
 
     title: str
@@ -102,14 +102,14 @@ class Entry:
         return reverse(self.page)
 
 
-_entries = [Entry("Change password", "key", "admin:password_change")]
+_entries = [AccountLink("Change password", "key", "admin:password_change")]
 
 
-def add_account_links(*entries: Entry) -> None:
+def add_account_links(*entries: AccountLink) -> None:
     _entries.extend(entries)
 
 
-def links(_request: HttpRequest) -> list[Entry]:
+def links(_request: HttpRequest) -> list[AccountLink]:
     return list(_entries)
 
 

@@ -106,7 +106,7 @@ def refused(request: HttpRequest, error: GatehouseError) -> HttpResponse:
     )
 
 
-class Page(View):
+class ConsolePage(View):
     """Base view of console pages. `check` can refuse the request before anything is read or changed."""
 
     template = ""

@@ -26,7 +26,7 @@ RETRY_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
-class RowChanges:
+class ChangeQueries:
     """Queries that find the new rows in a SQLite file, by a row number that only grows, and the keys to notify."""
 
     #: Selects the number of the last row.
@@ -38,7 +38,7 @@ class RowChanges:
 class Notifier:
     """Calls the callbacks of those who subscribed to a key. A thread listens as long as there are subscribers."""
 
-    def __init__(self, channel: str, changes: RowChanges, *, thread_name: str) -> None:
+    def __init__(self, channel: str, changes: ChangeQueries, *, thread_name: str) -> None:
         self._channel, self._changes, self._thread_name = channel, changes, thread_name
         self._lock = threading.Lock()
         self._callbacks: dict[UUID, dict[Callable[[], Any], asyncio.AbstractEventLoop]] = defaultdict(dict)

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from common.console import navigation
-from common.console.navigation import Item
+from common.console.navigation import SidebarItem
 from mcp.choices import Connection, DefinitionState
 from mcp.models import Server, Tool
 from mcp.tools import reviewers
@@ -53,10 +53,10 @@ def offline(actor: Actor) -> QuerySet[Any]:
 
 
 navigation.add_sidebar_items(
-    Item(
+    SidebarItem(
         "Gateway", "Servers", "dns", "mcp_server_changelist", _who("mcp.view_server"), badge="servers_offline", key="s"
     ),
-    Item(
+    SidebarItem(
         "Gateway",
         "Tools",
         "build",
@@ -65,8 +65,8 @@ navigation.add_sidebar_items(
         badge="tools_quarantined",
         counted=QUARANTINED,
     ),
-    Item("Gateway", "Budgets", "speed", "mcp_budget_changelist", _who("mcp.view_budget")),
-    Item(
+    SidebarItem("Gateway", "Budgets", "speed", "mcp_budget_changelist", _who("mcp.view_budget")),
+    SidebarItem(
         "Gateway",
         "Breakers",
         "electrical_services",

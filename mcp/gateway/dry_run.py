@@ -22,11 +22,11 @@ from mcp.limits.budget_state import ROLLING_HOUR, BudgetState, floor_to_minute
 from mcp.models import Breaker, Budget, BudgetWindow, CallApproval, CallSlot, Tool
 from nhi.choices import Kind
 from nhi.decisions import json_schema
-from nhi.decisions.types import CallCondition
+from nhi.decisions.types import ConditionResult
 from nhi.models import Identity, ToolPermission
 
 
-def find_conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[CallCondition, ...]:
+def find_conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[ConditionResult, ...]:
     """Return the conditions that a real call would be decided by. Nothing is charged to budgets."""
     target = Identity.objects.filter(pk=target_id).select_related("tool__server", "tool__approved").first()
     if target is None or target.kind != Kind.TOOL:
@@ -38,7 +38,7 @@ def find_conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[
     grant = ToolPermission.objects.live().filter(agent=caller_id, tool=tool.pk).first()
     conditions = [_check_server(tool), _check_definition(tool), _check_input(tool, parameters)]
     if tool.requires_approval:
-        conditions.append(CallCondition("every_call_approved", True))
+        conditions.append(ConditionResult("every_call_approved", True))
     conditions += [
         _check_approval(caller_id, tool, grant, parameters, now),
         _check_breaker(tool, caller_id, now),
@@ -55,36 +55,38 @@ def find_argument_schemas(tool_id: UUID) -> list[dict[str, Any]]:
     return [schema for schema in schemas if isinstance(schema, dict)]
 
 
-def _check_server(tool: Tool) -> CallCondition:
+def _check_server(tool: Tool) -> ConditionResult:
     if tool.server.enabled:
-        return CallCondition("server", True, message=f"The server {tool.server} is enabled, and {tool.server.status}.")
-    return CallCondition("server", False, "server_disabled", f"The server {tool.server} is disabled.")
+        return ConditionResult(
+            "server", True, message=f"The server {tool.server} is enabled, and {tool.server.status}."
+        )
+    return ConditionResult("server", False, "server_disabled", f"The server {tool.server} is disabled.")
 
 
-def _check_definition(tool: Tool) -> CallCondition:
+def _check_definition(tool: Tool) -> ConditionResult:
     if tool.state in DEFINITION_REFUSALS:
         reason, message = DEFINITION_REFUSALS[DefinitionState(tool.state)]
-        return CallCondition("definition", False, reason, message)
+        return ConditionResult("definition", False, reason, message)
     approved = tool.approved
     approver = f" by {approved.approved_by_name}" if approved and approved.approved_by_name else ""
-    return CallCondition("definition", True, message=f"Its definition {approved} was approved{approver}.")
+    return ConditionResult("definition", True, message=f"Its definition {approved} was approved{approver}.")
 
 
-def _check_input(tool: Tool, parameters: Any) -> CallCondition | None:
+def _check_input(tool: Tool, parameters: Any) -> ConditionResult | None:
     if parameters is None or tool.approved is None or not tool.approved.checkable:
         return None
     violations = json_schema.find_violations(
         tool.approved.body.get("inputSchema") or {}, parameters, schema_owner="the tool"
     )
     if not violations:
-        return CallCondition("input", True, message="The arguments are as the tool describes them.")
+        return ConditionResult("input", True, message="The arguments are as the tool describes them.")
     path, problem = violations[0]
-    return CallCondition("input", False, "invalid_parameters", f"{path.removeprefix('$.')}: {problem}.")
+    return ConditionResult("input", False, "invalid_parameters", f"{path.removeprefix('$.')}: {problem}.")
 
 
 def _check_approval(
     caller_id: UUID, tool: Tool, grant: ToolPermission | None, parameters: Any, now: datetime
-) -> CallCondition:
+) -> ConditionResult:
     digest = hashlib.sha256(canonical_json.encode(parameters or {})).hexdigest()
     epoch = Identity.objects.filter(pk=caller_id).values_list("access_epoch", flat=True).first() or 0
     approvals = CallApproval.objects.filter(
@@ -96,11 +98,11 @@ def _check_approval(
         terms=format_approval_terms(tool.approved_id, tool.server.revision, grant.pk if grant else None, epoch),
     )
     if is_exact(parameters) and approvals.exists():
-        return CallCondition("approval", True, message="A person approved this call.")
-    return CallCondition("approval", False, "approval_required", "Each such call waits for a person's approval.")
+        return ConditionResult("approval", True, message="A person approved this call.")
+    return ConditionResult("approval", False, "approval_required", "Each such call waits for a person's approval.")
 
 
-def _check_breaker(tool: Tool, caller_id: UUID, now: datetime) -> CallCondition | None:
+def _check_breaker(tool: Tool, caller_id: UUID, now: datetime) -> ConditionResult | None:
     """Check the server's breaker first, then the breaker of this caller alone."""
     candidates = Breaker.objects.filter(Q(agent_id=None) | Q(agent_id=caller_id), server=tool.server)
     breakers = sorted(candidates, key=lambda breaker: breaker.scope != BreakerScope.SERVER)
@@ -110,16 +112,16 @@ def _check_breaker(tool: Tool, caller_id: UUID, now: datetime) -> CallCondition 
         lets_probe_through = {BreakerState.OPEN: recovery_elapsed, BreakerState.HALF_OPEN: probe_expired}
         if not lets_probe_through.get(BreakerState(breaker.state), True):
             message = breaker_message(str(tool.server), breaker.scope, breaker.failure_count)
-            return CallCondition("breaker", False, "breaker_open", message)
+            return ConditionResult("breaker", False, "breaker_open", message)
     if not breakers:
         return None
     first_breaker = breakers[0]
-    return CallCondition(
+    return ConditionResult(
         "breaker", True, message=f"{first_breaker.failure_count} of {first_breaker.failure_threshold} faults."
     )
 
 
-def _check_budget(caller_id: UUID, tool: Tool, grant: ToolPermission | None, now: datetime) -> CallCondition:
+def _check_budget(caller_id: UUID, tool: Tool, grant: ToolPermission | None, now: datetime) -> ConditionResult:
     """Check budgets by the same rules as a real call."""
     targets = {BudgetScope.SERVER: tool.server_id, BudgetScope.TOOL: tool.pk, BudgetScope.AGENT: caller_id}
     if grant is not None:
@@ -132,8 +134,8 @@ def _check_budget(caller_id: UUID, tool: Tool, grant: ToolPermission | None, now
             )
         exceeded_limit = budget_state.find_exceeded_limit(now)
         if exceeded_limit is not None:
-            return CallCondition("budget", False, exceeded_limit.reason, exceeded_limit.message)
-    return CallCondition("budget", True, message="No budget stands in the way now.")
+            return ConditionResult("budget", False, exceeded_limit.reason, exceeded_limit.message)
+    return ConditionResult("budget", True, message="No budget stands in the way now.")
 
 
 def _load_budget_state(budget: Budget, now: datetime) -> BudgetState:

@@ -48,7 +48,7 @@ class DatabaseUnavailable(GatehouseError):
 
 
 @dataclass(frozen=True)
-class CallerContext:
+class CallContext:
     """What the caller states about a call. It is recorded; only a task id that is a UUID influences decisions."""
 
     thread_id: str = ""
@@ -68,7 +68,7 @@ class CallRequest:
     arguments: dict[str, Any] = field(repr=False)
     request_id: UUID
     source: str
-    context: CallerContext = field(default_factory=CallerContext)
+    context: CallContext = field(default_factory=CallContext)
     entry_point: str = "rest"
     on_progress: OnProgress | None = field(default=None, repr=False)
     #: Why the arguments could not be parsed. Whether the caller may know the tool is still decided.

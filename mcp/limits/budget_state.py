@@ -78,23 +78,23 @@ class BudgetState:
             quotas.append(RemainingQuota(max(0, self.daily_quota - self.day_used), _seconds_until_midnight(now)))
         return min(quotas, key=lambda quota: quota.remaining, default=None)
 
-    def find_exceeded_limit(self, now: datetime) -> "LimitExceeded | None":
+    def find_exceeded_limit(self, now: datetime) -> "ExceededLimit | None":
         """Return the limit that one more call would exceed."""
         if self.concurrency_limit is not None and self.in_flight >= self.concurrency_limit:
             message = f"{self.in_flight} of {self.concurrency_limit} calls of {self.target_name} are under way"
-            return LimitExceeded("concurrency_exceeded", f"{message}.", 1)
+            return ExceededLimit("concurrency_exceeded", f"{message}.", 1)
         if self.daily_quota and self.day_used >= self.daily_quota:
             message = f"{self.day_used} of {self.daily_quota} calls of {self.target_name} were made today (UTC)"
-            return LimitExceeded("quota_exceeded", f"{message}.", _seconds_until_midnight(now))
+            return ExceededLimit("quota_exceeded", f"{message}.", _seconds_until_midnight(now))
         if self.calls_per_hour is not None and self.hour_used >= self.calls_per_hour:
             message = (
                 f"{self.hour_used} of {self.calls_per_hour} calls of {self.target_name} were made in the last hour"
             )
-            return LimitExceeded("quota_exceeded", f"{message}.", self._seconds_until_hour_frees(now))
+            return ExceededLimit("quota_exceeded", f"{message}.", self._seconds_until_hour_frees(now))
         if self.requests_per_second is not None and self.tokens is not None and self.tokens < 1:
             wait = math.ceil((1 - self.tokens) / self.requests_per_second)
             message = f"{self.target_name} takes {self.requests_per_second:g} calls a second"
-            return LimitExceeded("rate_exceeded", f"{message}.", max(1, wait))
+            return ExceededLimit("rate_exceeded", f"{message}.", max(1, wait))
         return None
 
     def _seconds_until_hour_frees(self, now: datetime) -> int:
@@ -103,7 +103,7 @@ class BudgetState:
 
 
 @dataclass(frozen=True)
-class LimitExceeded:
+class ExceededLimit:
     """The limit that one more call would exceed, and the seconds after which a retry may pass."""
 
     reason: str
@@ -111,7 +111,7 @@ class LimitExceeded:
     retry_after: int
 
 
-def consume_all(budgets: list[BudgetState], now: datetime) -> LimitExceeded | None:
+def consume_all(budgets: list[BudgetState], now: datetime) -> ExceededLimit | None:
     """Consume one call from all of its budgets, or from none if a limit would be exceeded."""
     for budget in budgets:
         if exceeded_limit := budget.find_exceeded_limit(now):

@@ -8,7 +8,7 @@ from django.conf import settings
 
 from common import context
 from common.errors import FieldError, InvalidInput
-from mcp.gateway.types import CallerContext, CallResult
+from mcp.gateway.types import CallContext, CallResult
 from mcp.server.request_parser import CONTEXT_FIELDS
 from nhi.authorization import oauth
 from nhi.choices import CallStatus
@@ -19,11 +19,11 @@ NOT_FOUND_MESSAGE = "There is nothing here that you can see."
 RECORD_FIELD_NAMES = {"conversation_id": "thread_id"}
 
 
-class RequestFields(TypedDict, total=False):
+class ParsedCallBody(TypedDict, total=False):
     """What the body of a REST call adds to its `CallRequest`: arguments and context, or why it was not parsed."""
 
     arguments: Required[dict[str, Any]]
-    context: CallerContext
+    context: CallContext
     problem: str
     problem_fields: tuple[tuple[str, str], ...]
 
@@ -63,7 +63,7 @@ def render_result(call_result: CallResult) -> RestResponse:
     return _render_refusal(call_result)
 
 
-def parse_call_body(body: Any) -> RequestFields:
+def parse_call_body(body: Any) -> ParsedCallBody:
     """Return the arguments and the context of the call."""
     if not isinstance(body, dict):
         raise InvalidInput("Send a JSON object with parameters.")
@@ -84,15 +84,15 @@ def parse_call_body(body: Any) -> RequestFields:
     return {"arguments": parameters, "context": build_call_context(context_fields)}
 
 
-def describe_invalid_body(error: InvalidInput) -> RequestFields:
+def describe_invalid_body(error: InvalidInput) -> ParsedCallBody:
     """Return what a call carries whose body could not be parsed."""
     problem_fields = tuple((field_error.field, field_error.message) for field_error in error.fields)
     return {"arguments": {}, "problem": error.message, "problem_fields": problem_fields}
 
 
-def build_call_context(fields: Mapping[str, str | None]) -> CallerContext:
+def build_call_context(fields: Mapping[str, str | None]) -> CallContext:
     """Build the context of a call as it is recorded, for MCP and REST."""
-    return CallerContext(**{RECORD_FIELD_NAMES.get(name, name): value or "" for name, value in fields.items()})
+    return CallContext(**{RECORD_FIELD_NAMES.get(name, name): value or "" for name, value in fields.items()})
 
 
 def render_tool_result(result: dict[str, Any] | None) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from mcp.stdio_host import environment, process_groups
 from mcp.stdio_host.hosted_servers import HostContext, LaunchSpec, ServerRegistry
 from mcp.stdio_host.process_groups import ProcessGroupJournal
 from mcp.stdio_host.socket_server import SocketServer
-from mcp.stdio_host.tool_list_listener import ChangeDebouncer, ChangeListener
+from mcp.stdio_host.tool_list_listener import ChangeDebouncer, HttpChangeListener
 from nhi import process_heartbeats
 from nhi.models.processes import ProcessKind
 
@@ -105,7 +105,7 @@ async def run_host(*, data: Path, socket: Path, backend: HostBackend) -> None:
         log.warning("Ended %s processes that an owner before this one had left.", killed)
     database, debouncer = HostDatabase(backend), ChangeDebouncer(backend.refresh)
     servers = ServerRegistry(HostContext(database.launch, root, installation, journal, debouncer.notify))
-    listener = ChangeListener(database.revisions, database.target, debouncer)
+    listener = HttpChangeListener(database.revisions, database.target, debouncer)
     socket_server = SocketServer(servers, socket)
     await socket_server.open()
     tasks = [asyncio.create_task(work) for work in (_heartbeat_loop(database), servers.sweep_forever(), listener.run())]

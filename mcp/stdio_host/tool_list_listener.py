@@ -81,7 +81,7 @@ TRANSIENT_FAULTS, BUSY_STATUSES = frozenset({"unreachable", "timeout", "closed"}
 ListenEnd = Literal["silent", "missing", "ended"]
 
 
-class ChangeListener:
+class HttpChangeListener:
     """Listens to HTTP servers. One callback returns their revisions, or None if unknown; the other loads a target."""
 
     def __init__(

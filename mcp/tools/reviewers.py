@@ -38,7 +38,7 @@ LABELS = {
 
 
 @dataclass(frozen=True)
-class ChangePart:
+class BarringAction:
     """An action that bars a person, and its time; rows of earlier versions have no time."""
 
     action: str
@@ -51,11 +51,11 @@ class ChangePart:
 
 
 @dataclass
-class ReviewBar:
+class BarredReviewer:
     """A person or service account that may not approve the pending definition, and the actions that bar them."""
 
     name: str
-    parts: list[ChangePart] = field(default_factory=list)
+    parts: list[BarringAction] = field(default_factory=list)
     #: The service account that acted, if the person controls it.
     account: str = ""
     changed_capability: bool = False
@@ -86,7 +86,7 @@ class ReviewRemedy:
 class ReviewDeadEnd:
     """All holders of the permission are barred: the reason for each, and the possible remedies."""
 
-    bars: tuple[ReviewBar, ...]
+    bars: tuple[BarredReviewer, ...]
     remedies: tuple[ReviewRemedy, ...]
 
     def __str__(self) -> str:
@@ -174,27 +174,27 @@ def remove_changes(tool: Tool) -> None:
     PendingChange.objects.filter(tool=tool).delete()
 
 
-def find_barred(tool: Tool) -> dict[UUID, ReviewBar]:
+def find_barred(tool: Tool) -> dict[UUID, BarredReviewer]:
     """Return the bars of the pending definition by person. Nobody is barred if the current definition is approved.
 
     For a first definition, only changes of the connection settings after the first listing bar a person.
     """
     if tool.current_id is None or tool.approved_id == tool.current_id:
         return {}
-    bars: dict[UUID, ReviewBar] = {}
+    bars: dict[UUID, BarredReviewer] = {}
     for row in PendingChange.objects.filter(tool=tool).order_by("changed_at", "pk"):
         is_capability = row.place == CAPABILITY
         if is_capability and tool.approved_id is None:
             continue
-        bar = bars.setdefault(row.changed_by_id, ReviewBar(row.changed_by_name))
-        bar.parts.append(ChangePart(_describe_action(row.place), row.changed_at, "" if is_capability else row.place))
+        bar = bars.setdefault(row.changed_by_id, BarredReviewer(row.changed_by_name))
+        bar.parts.append(BarringAction(_describe_action(row.place), row.changed_at, "" if is_capability else row.place))
         bar.changed_capability |= is_capability
     if tool.approved_id is not None:
         _bar_last_setter(bars, tool.server)
     return {**_bar_account_holders(bars), **bars}
 
 
-def find_dead_end(tool: Tool, bars: Mapping[UUID, ReviewBar]) -> ReviewDeadEnd | None:
+def find_dead_end(tool: Tool, bars: Mapping[UUID, BarredReviewer]) -> ReviewDeadEnd | None:
     """Return why nobody may approve the pending definition, with remedies; None if somebody may."""
     if not bars:
         return None
@@ -206,7 +206,7 @@ def find_dead_end(tool: Tool, bars: Mapping[UUID, ReviewBar]) -> ReviewDeadEnd |
     return ReviewDeadEnd(tuple(barred.values()), tuple(remedy for remedy in remedies if remedy is not None))
 
 
-def refusal_message(bar: ReviewBar, dead_end: ReviewDeadEnd | None) -> str:
+def refusal_message(bar: BarredReviewer, dead_end: ReviewDeadEnd | None) -> str:
     """Return the message for a barred person, with the remedies if nobody else may approve."""
     sentence = f"You {bar.reason}, so someone else must approve the change."
     return f"{sentence} {dead_end}" if dead_end else sentence
@@ -256,17 +256,17 @@ def _describe_place(place: str) -> str:
     return LABELS.get(name, name).format(key)
 
 
-def _bar_last_setter(bars: dict[UUID, ReviewBar], server: Server) -> None:
+def _bar_last_setter(bars: dict[UUID, BarredReviewer], server: Server) -> None:
     if server.changed_by_id is None:
         return
-    bar = bars.setdefault(server.changed_by_id, ReviewBar(server.changed_by_name))
+    bar = bars.setdefault(server.changed_by_id, BarredReviewer(server.changed_by_name))
     if any(part.place for part in bar.parts):
         return
     registered = server.changed_at is None and server.changed_by_id == server.created_by_id
     part = (
-        ChangePart("registered this server", server.created_at)
+        BarringAction("registered this server", server.created_at)
         if registered
-        else ChangePart("last set how the server is reached", server.changed_at)
+        else BarringAction("last set how the server is reached", server.changed_at)
     )
     bar.parts.insert(0, part)
 
@@ -276,8 +276,8 @@ def _in_hands_of(person: UUID | None) -> Q:
     return Q(owner_id=person) | Q(backup_owner_id=person) | Q(credentials__created_by_id=person)
 
 
-def _bar_account_holders(bars: Mapping[UUID, ReviewBar]) -> dict[UUID, ReviewBar]:
-    people: dict[UUID, ReviewBar] = {}
+def _bar_account_holders(bars: Mapping[UUID, BarredReviewer]) -> dict[UUID, BarredReviewer]:
+    people: dict[UUID, BarredReviewer] = {}
     if not bars:
         return people
     rows = Identity.objects.filter(pk__in=bars).values_list(
@@ -286,7 +286,7 @@ def _bar_account_holders(bars: Mapping[UUID, ReviewBar]) -> dict[UUID, ReviewBar
     for account, *holder_ids in rows:
         bar = bars[account]
         for holder in filter(None, holder_ids):
-            people[holder] = ReviewBar("", bar.parts, bar.name, bar.changed_capability)
+            people[holder] = BarredReviewer("", bar.parts, bar.name, bar.changed_capability)
     names = dict(User.objects.filter(pk__in=people).values_list("pk", "username")) if people else {}
     for holder, bar in people.items():
         bar.name = names.get(holder, "")
@@ -321,7 +321,7 @@ def _restore_remedy(tool: Tool) -> ReviewRemedy | None:
     return ReviewRemedy(sentence, places=tuple(places), restores=True, approvers=approvers)
 
 
-def _takeover_remedy(barred: Mapping[UUID, ReviewBar], bars: Mapping[UUID, ReviewBar]) -> ReviewRemedy | None:
+def _takeover_remedy(barred: Mapping[UUID, BarredReviewer], bars: Mapping[UUID, BarredReviewer]) -> ReviewRemedy | None:
     """Suggest that somebody else sets a barred person's settings again, so that the person may approve afterwards."""
     setters = {person.pk: person.username for person in find_right_holders("change_server")}
     accounts_by_person: dict[UUID, set[UUID]] = defaultdict(set)
@@ -351,7 +351,7 @@ def _takeover_remedy(barred: Mapping[UUID, ReviewBar], bars: Mapping[UUID, Revie
     return None
 
 
-def _superuser_remedy(barred: Mapping[UUID, ReviewBar]) -> ReviewRemedy:
+def _superuser_remedy(barred: Mapping[UUID, BarredReviewer]) -> ReviewRemedy:
     superusers = tuple(User.objects.active().filter(is_superuser=True).values_list("username", flat=True))
     barred_superusers = tuple(name for name in superusers if name in {bar.name for bar in barred.values()})
     prefix = (

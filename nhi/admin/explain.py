@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 
 from common.console import badges, navigation, times
 from common.console.badges import Badge
-from common.console.forms import ConsoleForm, JSONLinesField, MomentField
+from common.console.forms import ConsoleForm, JSONTextField, MomentField
 from common.console.pages import Control, link
 from common.errors import InvalidInput, NotAllowed
 from nhi.authorization import explain
@@ -41,8 +41,10 @@ WOULD = {"pass": "Would pass", "fail": "Would fail", "skip": "Not asked"}
 class AskForm(ConsoleForm):
     """The part of the question that stands in the address."""
 
-    caller = name_fields.NameField("caller", label="Caller")
-    target = name_fields.NameField("identity", label="May call", help_text="A tool, an agent or a service account.")
+    caller = name_fields.RowByNameField("caller", label="Caller")
+    target = name_fields.RowByNameField(
+        "identity", label="May call", help_text="A tool, an agent or a service account."
+    )
     at = MomentField(label="At", required=False, help_text="Empty: now. Or a time to come.")
     action = forms.CharField(
         label="Action",
@@ -64,7 +66,7 @@ class ArgumentsForm(ConsoleForm):
 
     aliases = {"parameters": "arguments"}
 
-    arguments = JSONLinesField(
+    arguments = JSONTextField(
         help_text="JSON. They are checked and forgotten: neither the address nor the record has them.",
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false", "autocomplete": "off"}),
     )

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from common.console import command_palette, navigation
-from common.console.navigation import Item
+from common.console.navigation import SidebarItem
 from nhi.admin import palette_search
 from nhi.console import attention_counts
 from nhi.console.attention_counts import AttentionItem
@@ -20,7 +20,7 @@ def _who(right: str) -> Callable[[HttpRequest], bool]:
     return lambda request: may(request, right)
 
 
-class Own(Item):
+class Own(SidebarItem):
     """A page of one's own account, whose address is not among the admin site's."""
 
     @property
@@ -29,9 +29,11 @@ class Own(Item):
 
 
 navigation.add_sidebar_items(
-    Item("", "Home", "home", "index", lambda _request: True, key="h"),
-    Item("Identities", "All identities", "smart_toy", "nhi_identity_changelist", _who("nhi.view_identity"), key="i"),
-    Item(
+    SidebarItem("", "Home", "home", "index", lambda _request: True, key="h"),
+    SidebarItem(
+        "Identities", "All identities", "smart_toy", "nhi_identity_changelist", _who("nhi.view_identity"), key="i"
+    ),
+    SidebarItem(
         "Identities",
         "Credentials",
         "key",
@@ -39,7 +41,7 @@ navigation.add_sidebar_items(
         _who("nhi.view_credential"),
         badge="credentials_ending",
     ),
-    Item(
+    SidebarItem(
         "Access",
         "Grants",
         "handshake",
@@ -48,13 +50,15 @@ navigation.add_sidebar_items(
         key="a",
         also=("nhi_nhipermission_changelist", "nhi_userpermission_changelist", "nhi_roleassignment_changelist"),
     ),
-    Item("Access", "Roles", "badge", "nhi_role_changelist", _who("nhi.view_role"), badge="wildcards_waiting"),
-    Item("Access", "Explain", "rule", "explain", lambda _request: True),
-    Item("Activity", "Audit events", "history", "nhi_auditevent_changelist", _who("nhi.view_auditevent"), key="c"),
-    Item("Settings", "People and roles", "group", "nhi_user_changelist", _who("nhi.view_user")),
+    SidebarItem("Access", "Roles", "badge", "nhi_role_changelist", _who("nhi.view_role"), badge="wildcards_waiting"),
+    SidebarItem("Access", "Explain", "rule", "explain", lambda _request: True),
+    SidebarItem(
+        "Activity", "Audit events", "history", "nhi_auditevent_changelist", _who("nhi.view_auditevent"), key="c"
+    ),
+    SidebarItem("Settings", "People and roles", "group", "nhi_user_changelist", _who("nhi.view_user")),
     Own("Settings", "Sign-in", "lock", "mfa_index", lambda _request: True),
     Own("Settings", "My tokens", "vpn_key", "my_tokens", lambda _request: True),
-    Item("Settings", "System", "dns", "system", _who("nhi.view_process")),
+    SidebarItem("Settings", "System", "dns", "system", _who("nhi.view_process")),
 )
 
 attention_counts.add_items(

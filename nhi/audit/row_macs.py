@@ -47,7 +47,7 @@ class MacVerdict(StrEnum):
     UNKNOWN_KEY = "unknown_key"
 
 
-class LogWriter:
+class WriterSequence:
     """The writer id of this process and the number of its next row. A forked process is a new writer."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class LogWriter:
             return self._id, next(self._numbers)
 
 
-writer = LogWriter()
+writer = WriterSequence()
 os.register_at_fork(after_in_child=writer.restart)
 
 

@@ -37,7 +37,7 @@ class InvalidTarget(InvalidInput):
     code = "invalid_target"
 
 
-class ClientNotIdentity(NotAllowed):
+class PersonalTokenNotExchangeable(NotAllowed):
     """Raised for people: a personal token cannot be exchanged."""
 
     code = "unauthorized_client"
@@ -74,7 +74,7 @@ def exchange(*, client_id: str, secret: str, scope: str = "", resource: str = ""
     caller = authentication.authenticate(secret)
     credential, identity = caller.loaded_facts.credential, caller.loaded_facts.identity
     if identity is None or credential is None:
-        raise ClientNotIdentity("A person's token cannot be exchanged; identities exchange theirs.")
+        raise PersonalTokenNotExchangeable("A person's token cannot be exchanged; identities exchange theirs.")
     patterns, audience = _parse_scope(scope), _parse_resource(resource)
     # The time of the facts query: a stop that commits later invalidates this token, too.
     issued_at = caller.loaded_facts.facts.decided_at

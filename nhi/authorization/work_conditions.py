@@ -11,7 +11,7 @@ from nhi.authorization.facts import LoadedFacts
 from nhi.choices import Kind
 from nhi.decisions import delegation
 from nhi.decisions.delegation import ChainCheck, ChainLink, DelegationChain
-from nhi.decisions.types import CallCondition, CallerOrTarget, RequestedAction
+from nhi.decisions.types import CallerOrTarget, ConditionResult, RequestedAction
 
 
 def check_chain(
@@ -41,7 +41,7 @@ def check_work_context(
     id_to_load = delegation.task_to_load(run_chain, task_id)
     tasks = hooks.load_tasks([id_to_load], visible_to=visible_to) if id_to_load is not None else {}
     resolved = delegation.resolve_chain(run_chain, task_id, caller.id, tasks)
-    if isinstance(resolved, CallCondition):
+    if isinstance(resolved, ConditionResult):
         return ChainCheck(resolved)
     if resolved is None:
         return None
@@ -49,7 +49,7 @@ def check_work_context(
     return check_chain(resolved, action, loaded_facts, at=at) if target_check.ok else ChainCheck(target_check)
 
 
-def hourly_quota_conditions(loaded_facts: LoadedFacts) -> tuple[CallCondition, ...]:
+def hourly_quota_conditions(loaded_facts: LoadedFacts) -> tuple[ConditionResult, ...]:
     """Return the hourly quota of the grant between the two identities that would be used, if it has a limit."""
     if loaded_facts.target is None or loaded_facts.target.kind == Kind.TOOL:
         return ()
@@ -57,18 +57,18 @@ def hourly_quota_conditions(loaded_facts: LoadedFacts) -> tuple[CallCondition, .
     return hooks.load_hourly_quota(live[0]) if live and live[0].max_calls_per_hour is not None else ()
 
 
-def chain_conditions(chain_check: ChainCheck | None) -> tuple[CallCondition, ...]:
+def chain_conditions(chain_check: ChainCheck | None) -> tuple[ConditionResult, ...]:
     """Return the conditions that a chain check adds to the decision."""
     if chain_check is None:
         return ()
-    approval = (CallCondition("every_call_approved", True),) if chain_check.needs_approval else ()
+    approval = (ConditionResult("every_call_approved", True),) if chain_check.needs_approval else ()
     return (chain_check.condition, *approval)
 
 
-def _check_chain_target(chain: DelegationChain, caller: CallerOrTarget, target: CallerOrTarget) -> CallCondition:
+def _check_chain_target(chain: DelegationChain, caller: CallerOrTarget, target: CallerOrTarget) -> ConditionResult:
     """Refuse an agent that would close a cycle or exceed the depth. Tools call nobody, so they always pass."""
     if target.kind == Kind.TOOL:
-        return CallCondition("chain", True)
+        return ConditionResult("chain", True)
     return chain.extended(ChainLink(caller.id, caller.name), delegates=False).check_target(target.id, target.name)
 
 

@@ -7,8 +7,8 @@ from django.http import HttpRequest, HttpResponse
 
 from common.console.confirmation_dialogs import Dialog, go
 from common.console.list_admin import ListAdmin
-from common.console.lists import Bulk, Listing
-from common.console.pages import Page, link
+from common.console.lists import Bulk, ListQuery
+from common.console.pages import ConsolePage, link
 from nhi.actors import Actor
 from nhi.audit import events
 from nhi.console.request_actor import actor_of
@@ -16,7 +16,7 @@ from nhi.models import SavedView
 from nhi.people import sessions
 
 
-class GovernedAdmin(ListAdmin):
+class ActorListAdmin(ListAdmin):
     """A list of the rows that its actor may see, with saved views and an export that is recorded."""
 
     #: The right to see every row. People without it see their own rows.
@@ -48,7 +48,7 @@ class GovernedAdmin(ListAdmin):
     def saved_views(self, request: HttpRequest) -> list[tuple[str, str]]:
         return [(view.name, view.query) for view in _load_saved_views(request, self.list_name)]
 
-    def save_links(self, request: HttpRequest, listing: Listing) -> dict[str, Any]:
+    def save_links(self, request: HttpRequest, listing: ListQuery) -> dict[str, Any]:
         actor = actor_of(request)
         if actor.only_reads:
             return {}
@@ -86,7 +86,7 @@ class ActorMixin:
             self.actor.require(self.actor_may, "open this page")
 
 
-class ActorPage(ActorMixin, Page):
+class ActorPage(ActorMixin, ConsolePage):
     """A page that knows its actor."""
 
 

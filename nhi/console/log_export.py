@@ -13,7 +13,7 @@ from django.http.response import HttpResponseBase
 from django.utils import timezone
 
 from common.console import downloads, keyset
-from common.console.lists import Filter, Listing, Lookup
+from common.console.lists import Filter, ListQuery, Lookup
 from common.console.pages import Crumb, link
 from common.errors import InvalidInput
 from nhi.audit import events
@@ -70,10 +70,10 @@ class LogExport(ActorPage):
     def post(self, request: HttpRequest, **_kwargs: Any) -> HttpResponseBase:
         return self._file(request.POST.get("format", ""))
 
-    def _listing(self) -> Listing:
+    def _listing(self) -> ListQuery:
         # Only rows up to now: not the event of this export, nor rows written during it.
         rows = self.rows().filter(**{f"{self.time}__lt": timezone.now()})
-        return Listing(self.request, rows, (), self.filters, self.search, order=(f"-{self.time}", "-id"))
+        return ListQuery(self.request, rows, (), self.filters, self.search, order=(f"-{self.time}", "-id"))
 
     def _file(self, format_name: str) -> HttpResponseBase:
         if format_name not in FORMATS:

@@ -48,7 +48,7 @@ NAMED_ROWS: dict[str, NamedRows] = {
 TOOL_ROW_KINDS = frozenset({"tool", "identity"})
 
 
-class NameField(forms.CharField):
+class RowByNameField(forms.CharField):
     """Finds one row by name or id. The browser suggests names."""
 
     def __init__(self, row_kind: str, *, label: str, required: bool = True, help_text: str = "") -> None:
@@ -67,7 +67,7 @@ class NameField(forms.CharField):
         """Do nothing: `to_python` returned a valid row."""
 
 
-class NamesField(forms.CharField):
+class RowsByNameField(forms.CharField):
     """Finds several rows by name, one per line. Commas and spaces also separate names."""
 
     def __init__(self, row_kind: str, *, label: str, required: bool = True, help_text: str = "") -> None:
@@ -87,7 +87,7 @@ class NamesField(forms.CharField):
 def bind_name_fields(form: ConsoleForm, actor: Actor) -> ConsoleForm:
     """Let the form's name fields accept the rows that this actor may see."""
     for field in form.fields.values():
-        if isinstance(field, NameField | NamesField):
+        if isinstance(field, RowByNameField | RowsByNameField):
             field.actor = actor
             field.widget.attrs["data-names"] = link("names", field.row_kind)
     return form

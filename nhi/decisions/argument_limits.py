@@ -21,7 +21,7 @@ from nhi.decisions.argument_schemas import (  # fmt: skip
     SINGLE_KEYWORDS,
     VALUE_KINDS,
     Json,
-    ToolArguments,
+    PropertySchemas,
     resolve_reference,
     same_value_schemas,
     same_value_subschemas,
@@ -61,7 +61,7 @@ def find_problem(limit: Any, tool_schemas: Sequence[Json] = (), *, tool: str = "
     """
     if limit is None or not isinstance(limit, dict):
         return ""
-    arguments = ToolArguments.from_tool_schemas(tool_schemas)
+    arguments = PropertySchemas.from_tool_schemas(tool_schemas)
     problem = _find_problem(limit, arguments, tool)
     if not problem:
         return ""
@@ -73,7 +73,7 @@ def find_problem(limit: Any, tool_schemas: Sequence[Json] = (), *, tool: str = "
 
 def limits_nothing(limit: Any) -> bool:
     """Whether every call passes the limit. Ignores the tool's schemas, so it also works for old limits."""
-    return isinstance(limit, dict) and not _schema_limits(limit, frozenset({"object"}), limit, ToolArguments())
+    return isinstance(limit, dict) and not _schema_limits(limit, frozenset({"object"}), limit, PropertySchemas())
 
 
 def optional_limited_arguments(limit: Json, tool_schemas: Sequence[Json] = ()) -> list[str]:
@@ -88,7 +88,7 @@ def optional_limited_arguments(limit: Json, tool_schemas: Sequence[Json] = ()) -
     )
 
 
-def example_limit(arguments: ToolArguments) -> Json:
+def example_limit(arguments: PropertySchemas) -> Json:
     """Return an example limit that uses a property of the tool."""
     names = arguments.schemas_by_name
     if not names:
@@ -98,7 +98,7 @@ def example_limit(arguments: ToolArguments) -> Json:
 
 
 # ── Problems of a limit ──────────────────────────────────────────────────────────────────────────────────────────
-def _find_problem(limit: Json, arguments: ToolArguments, tool: str) -> str:
+def _find_problem(limit: Json, arguments: PropertySchemas, tool: str) -> str:
     unusable = json_schema.find_problem(limit)
     if unusable:
         return unusable if unusable.endswith(".") else f"{unusable}."
@@ -130,7 +130,7 @@ def _unknown_keywords(part: Any) -> Iterator[str]:
 
 
 def _schema_limits(
-    part: Any, kinds: frozenset[str], root: Json, arguments: ToolArguments | None = None, depth: int = 0
+    part: Any, kinds: frozenset[str], root: Json, arguments: PropertySchemas | None = None, depth: int = 0
 ) -> bool:
     """Whether some value of these kinds violates the schema.
 
@@ -142,7 +142,7 @@ def _schema_limits(
 
 
 def _keyword_limits(
-    keyword: str, part: Json, kinds: frozenset[str], root: Json, arguments: ToolArguments | None, depth: int
+    keyword: str, part: Json, kinds: frozenset[str], root: Json, arguments: PropertySchemas | None, depth: int
 ) -> bool:
     value = part[keyword]
     passes_all = keyword in PASS_ALL_VALUES and value == PASS_ALL_VALUES[keyword]
@@ -180,14 +180,14 @@ def _subschemas(keyword: str, part: Json, root: Json) -> list[Any]:
     return list(value.values()) if keyword in MAP_KEYWORDS else value if keyword in LIST_KEYWORDS else [value]
 
 
-def _kinds_of_argument(arguments: ToolArguments | None, name: str) -> frozenset[str]:
+def _kinds_of_argument(arguments: PropertySchemas | None, name: str) -> frozenset[str]:
     """Return the kinds of value that the tool accepts for the argument; keywords for other kinds have no effect."""
     schemas = arguments.schemas_of(name) if arguments is not None else []
     kinds = frozenset(kind for part, _ in schemas for kind in value_kinds(part))
     return kinds or VALUE_KINDS
 
 
-def _unknown_properties(part: Any, root: Json, arguments: ToolArguments, path: str, tool: str) -> Iterator[str]:
+def _unknown_properties(part: Any, root: Json, arguments: PropertySchemas, path: str, tool: str) -> Iterator[str]:
     """Yield a sentence for each property that the limit mentions and the tool does not have."""
     if not isinstance(part, dict):
         return
@@ -201,7 +201,7 @@ def _unknown_properties(part: Any, root: Json, arguments: ToolArguments, path: s
             if not any(_pattern_matches(pattern, name) for name in arguments.schemas_by_name):
                 yield f"No argument of {tool} matches the pattern `{pattern[:80]}`."
     for name, subschema in part.get("properties", {}).items():
-        property_arguments = ToolArguments.from_parts(arguments.schemas_of(name))
+        property_arguments = PropertySchemas.from_parts(arguments.schemas_of(name))
         yield from _unknown_properties(subschema, root, property_arguments, f"{path}{name}.", tool)
         yield from _unknown_in_items(subschema, root, arguments.schemas_of(name), f"{path}{name}[].", tool)
     for subschema in same_value_subschemas(part, root):
@@ -216,7 +216,7 @@ def _unknown_in_items(part: Any, root: Json, schemas: list[tuple[Any, Json]], pa
             for schema in same_value_schemas(parent, parent_root)
             if "items" in schema
         ]
-        yield from _unknown_properties(part["items"], root, ToolArguments.from_parts(parts), path, tool)
+        yield from _unknown_properties(part["items"], root, PropertySchemas.from_parts(parts), path, tool)
 
 
 def _named_properties(part: Json) -> list[str]:
@@ -229,7 +229,7 @@ def _named_properties(part: Json) -> list[str]:
     return list(dict.fromkeys(property_names))
 
 
-def _unknown_property_message(name: str, arguments: ToolArguments, tool: str) -> str:
+def _unknown_property_message(name: str, arguments: PropertySchemas, tool: str) -> str:
     argument_list = ", ".join(f"`{argument}`" for argument in list(arguments.schemas_by_name)[:12])
     return f"{tool} has no argument `{name[:80]}`; it takes {argument_list or 'none'}."
 
@@ -240,7 +240,7 @@ def _pattern_matches(pattern: str, name: str) -> bool:
 
 
 # ── Suggestions ──────────────────────────────────────────────────────────────────────────────────────────────────
-def suggest_schema(limit: Json, arguments: ToolArguments, tool: str = "this tool") -> Json | None:
+def suggest_schema(limit: Json, arguments: PropertySchemas, tool: str = "this tool") -> Json | None:
     """Return the schema that the author probably meant, or None."""
     for correct in (_with_corrected_keywords, _with_values_as_schemas, _with_corrected_names):
         suggestion = correct(limit, arguments)
@@ -255,27 +255,27 @@ def suggest_schema(limit: Json, arguments: ToolArguments, tool: str = "this tool
     return suggestion if is_usable else None
 
 
-def _find_problem_in_any(limit: Json, arguments: ToolArguments, tool: str) -> str:
+def _find_problem_in_any(limit: Json, arguments: PropertySchemas, tool: str) -> str:
     try:
         return _find_problem(limit, arguments, tool)
     except (TypeError, AttributeError, ValueError):
         return "This is no schema."
 
 
-def _with_corrected_keywords(limit: Any, arguments: ToolArguments) -> Any:
+def _with_corrected_keywords(limit: Any, arguments: PropertySchemas) -> Any:
     """Correct keywords such as `propertis`, unless the tool has an argument of that name."""
     if not isinstance(limit, dict):
         return limit
     return {_closest_keyword(name, arguments): value for name, value in limit.items()}
 
 
-def _closest_keyword(name: str, arguments: ToolArguments) -> str:
+def _closest_keyword(name: str, arguments: PropertySchemas) -> str:
     if name in KEYWORDS or name in arguments.schemas_by_name:
         return name
     return next(iter(difflib.get_close_matches(name, ASSERTION_KEYWORDS, n=1, cutoff=0.75)), name)
 
 
-def _with_values_as_schemas(limit: Json, arguments: ToolArguments) -> Json:
+def _with_values_as_schemas(limit: Json, arguments: PropertySchemas) -> Json:
     """Turn plain values such as `{"project": "alpha"}` into constants of required properties."""
     limit_properties = limit.get("properties")
     properties = dict(limit_properties) if isinstance(limit_properties, dict) else {}
@@ -290,7 +290,7 @@ def _with_values_as_schemas(limit: Json, arguments: ToolArguments) -> Json:
     return {**rest, "properties": properties, "required": list(dict.fromkeys([*required_names, *plain_values]))}
 
 
-def _is_argument(name: str, value: Any, arguments: ToolArguments) -> bool:
+def _is_argument(name: str, value: Any, arguments: PropertySchemas) -> bool:
     if name not in KEYWORDS:
         return not name.startswith("x-")
     # An argument may have the name of a keyword, for example `title`.
@@ -308,7 +308,7 @@ def _value_as_schema(value: Any, schemas: list[tuple[Any, Json]]) -> Json:
     return {"enum": value} if isinstance(value, list) and value and not takes_list else {"const": value}
 
 
-def _with_corrected_names(limit: Json, arguments: ToolArguments) -> Json:
+def _with_corrected_names(limit: Json, arguments: PropertySchemas) -> Json:
     """Correct property names: `projct` becomes `project`."""
     if arguments.allows_others or not isinstance(limit.get("properties", {}), dict):
         return limit
@@ -320,7 +320,7 @@ def _with_corrected_names(limit: Json, arguments: ToolArguments) -> Json:
     return corrected
 
 
-def _closest_name(name: str, arguments: ToolArguments) -> str:
+def _closest_name(name: str, arguments: PropertySchemas) -> str:
     return name if name in arguments.schemas_by_name else arguments.closest_name(name) or name
 
 

@@ -45,7 +45,7 @@ VALUE_KINDS = frozenset({"object", "array", "string", "number", "boolean", "null
 
 
 @dataclass(frozen=True)
-class ToolArguments:
+class PropertySchemas:
     """The schemas of one object's properties, by name, as the schemas of a tool describe them."""
 
     #: By name, the schemas that describe the property, each with the root schema for its references.
@@ -54,11 +54,11 @@ class ToolArguments:
     allows_others: bool = True
 
     @classmethod
-    def from_tool_schemas(cls, tool_schemas: Sequence[Json]) -> "ToolArguments":
+    def from_tool_schemas(cls, tool_schemas: Sequence[Json]) -> "PropertySchemas":
         return cls.from_parts([(schema, schema) for schema in tool_schemas])
 
     @classmethod
-    def from_parts(cls, parts: Sequence[tuple[Any, Json]]) -> "ToolArguments":
+    def from_parts(cls, parts: Sequence[tuple[Any, Json]]) -> "PropertySchemas":
         names: dict[str, list[tuple[Any, Json]]] = {}
         is_closed, is_open = False, not parts
         for part, root in parts:

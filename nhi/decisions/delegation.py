@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from nhi.decisions import engine
-from nhi.decisions.types import AccessMatch, CallCondition, CallerOrTarget, Decision, DecisionFacts, RequestedAction
+from nhi.decisions.types import AccessMatch, CallerOrTarget, ConditionResult, Decision, DecisionFacts, RequestedAction
 
 #: The most callers in a chain, including the first one.
 MAX_CHAIN_DEPTH = 5
@@ -48,14 +48,14 @@ class DelegationChain:
         """Return the chain of an identity that `caller`, who acts in this chain, calls."""
         return DelegationChain((*self.callers, caller), self.principal_count + 1 if delegates else 0)
 
-    def check_target(self, target: UUID, name: str) -> CallCondition:
+    def check_target(self, target: UUID, name: str) -> ConditionResult:
         """Check that the target adds no cycle and that the chain is not too deep."""
         if any(link.id == target for link in self.callers):
             message = f"{name} is above this in {self}: it would come round again."
-            return CallCondition("chain", False, "chain_cycle", message)
+            return ConditionResult("chain", False, "chain_cycle", message)
         if len(self.callers) > MAX_CHAIN_DEPTH:
-            return CallCondition("chain", False, "chain_depth", f"{self} is as deep as they may ask one another.")
-        return CallCondition("chain", True, message=f"{self} does not come round again.")
+            return ConditionResult("chain", False, "chain_depth", f"{self} is as deep as they may ask one another.")
+        return ConditionResult("chain", True, message=f"{self} does not come round again.")
 
     def callers_as_json(self) -> list[dict[str, str]]:
         return [link.as_json() for link in self.callers]
@@ -96,7 +96,7 @@ def task_to_load(run_chain: DelegationChain | None, named_task_id: UUID | None) 
 
 def resolve_chain(
     run_chain: DelegationChain | None, named_task_id: UUID | None, holder_id: UUID, tasks: Mapping[UUID, TaskFacts]
-) -> DelegationChain | CallCondition | None:
+) -> DelegationChain | ConditionResult | None:
     """Return the chain for an optional run and an optional named task, or the reason why the task is refused.
 
     A run may name only its own task. With another task of its agent it could leave its chain, or act in a task from a
@@ -112,18 +112,22 @@ def resolve_chain(
         # The same answer whether or not the task exists.
         return _not_your_task(task_id)
     if not task.is_open:
-        return CallCondition("chain", False, "task_ended", f"The task {task_id} has ended; nothing is done within it.")
+        return ConditionResult(
+            "chain", False, "task_ended", f"The task {task_id} has ended; nothing is done within it."
+        )
     return task.chain
 
 
-def _not_your_task(task_id: UUID) -> CallCondition:
-    return CallCondition("chain", False, "task_not_yours", f"You work on no task {task_id}.")
+def _not_your_task(task_id: UUID) -> ConditionResult:
+    return ConditionResult("chain", False, "task_not_yours", f"You work on no task {task_id}.")
 
 
 #: A decision fails on this condition only if the principal's best match requires approval.
-APPROVAL_NEEDED = CallCondition("approval", False, "approval_required", "Each such call waits for a person's approval.")
+APPROVAL_NEEDED = ConditionResult(
+    "approval", False, "approval_required", "Each such call waits for a person's approval."
+)
 #: Principals' grants are counted when the call is admitted, like the caller's own grant.
-BUDGET_COUNTED = CallCondition("budget", True)
+BUDGET_COUNTED = ConditionResult("budget", True)
 CHAIN_REASONS = {"caller": "chain_unusable", "access": "chain_no_grant", "target_known": "chain_no_grant"}
 
 
@@ -140,7 +144,7 @@ class Principal:
 class ChainCheck:
     """The combined result of checking the target against the grants and roles of every principal of a chain."""
 
-    condition: CallCondition
+    condition: ConditionResult
     #: Whether a principal's grant requires a person's approval.
     needs_approval: bool = False
     #: The deciding grants with an hourly limit, by the principal's name.
@@ -168,15 +172,15 @@ def check_principals(
         if decision.match is not None and decision.match.max_calls_per_hour is not None:
             counted_grants[principal.name] = decision.match
     return ChainCheck(
-        CallCondition("chain", True, message=_allowed_message(principals)), needs_approval, counted_grants
+        ConditionResult("chain", True, message=_allowed_message(principals)), needs_approval, counted_grants
     )
 
 
-def _refusal_condition(principal: Principal, decision: Decision) -> CallCondition:
+def _refusal_condition(principal: Principal, decision: Decision) -> ConditionResult:
     failed = decision.failed_check
     reason = CHAIN_REASONS.get(failed.name, "chain_not_allowed") if failed is not None else "chain_not_allowed"
     message = f"This is done on behalf of {principal.name}, who may not do it: {decision.message}"
-    return CallCondition("chain", False, reason, message)
+    return ConditionResult("chain", False, reason, message)
 
 
 def _allowed_message(principals: Sequence[Principal]) -> str:

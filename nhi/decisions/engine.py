@@ -14,9 +14,9 @@ from nhi.choices import Kind, State, Verdict
 from nhi.decisions import capabilities, json_schema
 from nhi.decisions.types import (
     AccessMatch,
-    CallCondition,
     CallerOrTarget,
     CheckResult,
+    ConditionResult,
     Decision,
     DecisionFacts,
     RequestedAction,
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class DecisionRequest:
+class CheckInput:
     """What each check reads. `match` is the grant or role that decides, once it is chosen."""
 
     subject: CallerOrTarget | None
@@ -41,7 +41,7 @@ def decide(
 ) -> Decision:
     """Decide whether `subject` may do `action` to `target`. Runs every check; the first failure is the reason."""
     try:
-        return _decide(DecisionRequest(subject, action, target, facts))
+        return _decide(CheckInput(subject, action, target, facts))
     except Exception:
         # Any error denies. The traceback goes to the log, not to the caller.
         log.exception("a decision failed", extra={"decision_id": str(facts.decision_id)})
@@ -49,7 +49,7 @@ def decide(
         return Decision(facts.decision_id, Verdict.DENY, "decision_failed", message, facts.decided_at)
 
 
-def _decide(request: DecisionRequest) -> Decision:
+def _decide(request: CheckInput) -> Decision:
     facts = request.facts
     request = _choose_match(request)
     checks = tuple(_run_check(name, check, request) for name, check in CHECKS)
@@ -69,17 +69,17 @@ def _decide(request: DecisionRequest) -> Decision:
     return Decision(facts.decision_id, Verdict.ALLOW, reason, message, facts.decided_at, match, checks)
 
 
-def _choose_match(request: DecisionRequest) -> DecisionRequest:
+def _choose_match(request: CheckInput) -> CheckInput:
     """Choose the grant or role that decides: the first live one whose limits the call meets, else the first one."""
     if request.action.verb == "know_itself":
         return request
     candidates = sorted(request.facts.matches, key=_match_order)
     for match in candidates:
-        candidate = DecisionRequest(request.subject, request.action, request.target, request.facts, match)
+        candidate = CheckInput(request.subject, request.action, request.target, request.facts, match)
         if match.live and all(check(candidate).outcome != "fail" for check in LIMIT_CHECKS):
             return candidate
     first = candidates[0] if candidates else None
-    return DecisionRequest(request.subject, request.action, request.target, request.facts, first)
+    return CheckInput(request.subject, request.action, request.target, request.facts, first)
 
 
 def _match_order(match: AccessMatch) -> tuple[bool, bool]:
@@ -87,13 +87,13 @@ def _match_order(match: AccessMatch) -> tuple[bool, bool]:
     return not match.live, match.live and not match.delegates
 
 
-def _run_check(name: str, check: Callable[[DecisionRequest], CheckResult], request: DecisionRequest) -> CheckResult:
+def _run_check(name: str, check: Callable[[CheckInput], CheckResult], request: CheckInput) -> CheckResult:
     result = check(request)
     assert result.name == name
     return result
 
 
-def _check_credential(request: DecisionRequest) -> CheckResult:
+def _check_credential(request: CheckInput) -> CheckResult:
     refusal = request.facts.credential_refusal
     if refusal is None:
         return CheckResult("credential", "skip", message="Not checked here: nobody calls.")
@@ -104,7 +104,7 @@ def _check_credential(request: DecisionRequest) -> CheckResult:
     return CheckResult("credential", "pass", message="The credential is live and comes from an allowed network.")
 
 
-def _check_caller(request: DecisionRequest) -> CheckResult:
+def _check_caller(request: CheckInput) -> CheckResult:
     caller = request.subject
     if caller is None:
         return CheckResult("caller", "fail", "credential_unknown", "The caller is not known.")
@@ -116,7 +116,7 @@ def _check_caller(request: DecisionRequest) -> CheckResult:
     return CheckResult("caller", "pass", message=f"{caller.name} is active and has not expired.")
 
 
-def _check_target_known(request: DecisionRequest) -> CheckResult:
+def _check_target_known(request: CheckInput) -> CheckResult:
     if request.action.verb == "know_itself":
         return CheckResult("target_known", "skip", message="The caller asks about itself.")
     if request.target is None or request.subject is None:
@@ -124,7 +124,7 @@ def _check_target_known(request: DecisionRequest) -> CheckResult:
     return CheckResult("target_known", "pass", message=f"{request.target.name} is registered.")
 
 
-def _check_access(request: DecisionRequest) -> CheckResult:
+def _check_access(request: CheckInput) -> CheckResult:
     if request.action.verb == "know_itself":
         return CheckResult("access", "skip", message="The caller asks about itself.")
     match = request.match
@@ -137,7 +137,7 @@ def _check_access(request: DecisionRequest) -> CheckResult:
     return CheckResult("access", "pass", message=f"{_match_description(match)} covers it.")
 
 
-def _check_scope(request: DecisionRequest) -> CheckResult:
+def _check_scope(request: CheckInput) -> CheckResult:
     scope, target = request.facts.scope, request.target
     if not scope or target is None:
         return CheckResult("scope", "skip", message="The caller's token is not narrowed.")
@@ -147,7 +147,7 @@ def _check_scope(request: DecisionRequest) -> CheckResult:
     return CheckResult("scope", "fail", "scope_not_allowed", f"The token's scope does not cover {target.name}.")
 
 
-def _check_target_usable(request: DecisionRequest) -> CheckResult:
+def _check_target_usable(request: CheckInput) -> CheckResult:
     target = request.target
     if target is None:
         return CheckResult("target", "skip", message="Nothing is called.")
@@ -158,7 +158,7 @@ def _check_target_usable(request: DecisionRequest) -> CheckResult:
     return CheckResult("target", "pass", message=f"{target.name} is active and has not expired.")
 
 
-def _check_arguments(request: DecisionRequest) -> CheckResult:
+def _check_arguments(request: CheckInput) -> CheckResult:
     match = request.match
     if match is None or match.allowed_parameters is None:
         return CheckResult("arguments", "skip", message="No grant limits the arguments.")
@@ -180,7 +180,7 @@ def _violation_message(path: str, problem: str) -> str:
     return f"{subject}: {problem}."
 
 
-def _check_action(request: DecisionRequest) -> CheckResult:
+def _check_action(request: CheckInput) -> CheckResult:
     match = request.match
     if match is None or match.allowed_actions is None:
         return CheckResult("action", "skip", message="No grant limits the actions.")
@@ -196,7 +196,7 @@ def _check_action(request: DecisionRequest) -> CheckResult:
     return CheckResult("action", "fail", "action_not_allowed", f"The grant does not allow {name}.")
 
 
-def _check_approval(request: DecisionRequest) -> CheckResult:
+def _check_approval(request: CheckInput) -> CheckResult:
     match = request.match
     every_caller = request.facts.condition("every_call_approved") is not None
     if not every_caller and not (match is not None and match.requires_approval):
@@ -208,7 +208,7 @@ def _check_approval(request: DecisionRequest) -> CheckResult:
     return _check_from_condition(approval)
 
 
-def _check_budget(request: DecisionRequest) -> CheckResult:
+def _check_budget(request: CheckInput) -> CheckResult:
     budget = request.facts.condition("budget")
     if budget is not None:
         return _check_from_condition(budget)
@@ -220,10 +220,10 @@ def _check_budget(request: DecisionRequest) -> CheckResult:
     return CheckResult("budget", "skip", message="No grant limits the calls.")
 
 
-def _condition_check(name: str, skip_message: str) -> Callable[[DecisionRequest], CheckResult]:
+def _condition_check(name: str, skip_message: str) -> Callable[[CheckInput], CheckResult]:
     """Return a check whose result comes from a condition of a higher app."""
 
-    def check(request: DecisionRequest) -> CheckResult:
+    def check(request: CheckInput) -> CheckResult:
         condition = request.facts.condition(name)
         return (
             CheckResult(name, "skip", message=skip_message) if condition is None else _check_from_condition(condition)
@@ -232,12 +232,12 @@ def _condition_check(name: str, skip_message: str) -> Callable[[DecisionRequest]
     return check
 
 
-def _check_from_condition(condition: CallCondition) -> CheckResult:
+def _check_from_condition(condition: ConditionResult) -> CheckResult:
     return CheckResult(condition.name, "pass" if condition.ok else "fail", condition.reason, condition.message)
 
 
 #: The documented order; it determines the reason if several checks fail.
-CHECKS: tuple[tuple[str, Callable[[DecisionRequest], CheckResult]], ...] = (
+CHECKS: tuple[tuple[str, Callable[[CheckInput], CheckResult]], ...] = (
     ("credential", _check_credential),
     ("caller", _check_caller),
     ("target_known", _check_target_known),
@@ -255,7 +255,7 @@ CHECKS: tuple[tuple[str, Callable[[DecisionRequest], CheckResult]], ...] = (
     ("budget", _check_budget),
 )
 #: Checks of a grant's limits, which one grant may fail and another pass.
-LIMIT_CHECKS: tuple[Callable[[DecisionRequest], CheckResult], ...] = (
+LIMIT_CHECKS: tuple[Callable[[CheckInput], CheckResult], ...] = (
     _check_arguments,
     _check_action,
     _check_approval,
@@ -278,7 +278,7 @@ def _match_description(match: AccessMatch) -> str:
     return f"The {match.kind} {match.name}"
 
 
-def _no_grant_message(request: DecisionRequest) -> str:
+def _no_grant_message(request: CheckInput) -> str:
     if request.subject is None or request.target is None:
         return NO_GRANT_MESSAGE
     caller, target = request.subject.name, request.target.name

@@ -47,7 +47,7 @@ class AccessMatch:
 
 
 @dataclass(frozen=True)
-class CallCondition:
+class ConditionResult:
     """The result of a condition that is evaluated outside the engine, for example whether the server is enabled."""
 
     name: str
@@ -82,9 +82,9 @@ class DecisionFacts:
     scope: tuple[str, ...] = ()
     matches: tuple[AccessMatch, ...] = ()
     #: In the order of CHECKS, at most one for each name.
-    conditions: tuple[CallCondition, ...] = ()
+    conditions: tuple[ConditionResult, ...] = ()
 
-    def condition(self, name: str) -> CallCondition | None:
+    def condition(self, name: str) -> ConditionResult | None:
         return next((item for item in self.conditions if item.name == name), None)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from common.console.confirmation_dialogs import Call
+from common.console.confirmation_dialogs import ApiExample
 from common.console.pages import Control, Crumb, Tab, link
 from common.errors import NotFound
 from common.process import executable_allowlist
@@ -69,13 +69,13 @@ class OfAgent(ActorMixin):
     def back(self) -> str:
         return self.url("hub")
 
-    def starting(self) -> Call:
+    def starting(self) -> ApiExample:
         """What starts it over REST: a run, with a value for each parameter that it needs; or a session."""
         if self.agent.mode == Mode.INTERACTIVE:
-            return Call("/api/nhi/supervisor/sessions", {"agent_id": str(self.agent.pk)})
+            return ApiExample("/api/nhi/supervisor/sessions", {"agent_id": str(self.agent.pk)})
         needed = command_lines.wanted(self.agent.cli_args) if self.agent.kind == Kind.PROCESS else []
         parameters = {"parameters": dict.fromkeys(needed, "…")} if needed else {}
-        return Call(self.api("execute"), {"input": "…", **parameters})
+        return ApiExample(self.api("execute"), {"input": "…", **parameters})
 
     @property
     def unable(self) -> str:

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path
 
 from common import http_statuses
-from common.console.forms import ConsoleForm, JSONLinesField
+from common.console.forms import ConsoleForm, JSONTextField
 from common.console.pages import Crumb, link
 from common.errors import Conflict, InvalidInput, NotAllowed
 from common.ids import parse_uuid
@@ -92,8 +92,8 @@ def _line(name: str, help_text: str, *, required: bool = False) -> forms.CharFie
     return forms.CharField(label=name, required=required, strip=False, help_text=help_text, widget=widget)
 
 
-def _parameters(*, further: bool) -> JSONLinesField:
-    return JSONLinesField(
+def _parameters(*, further: bool) -> JSONTextField:
+    return JSONTextField(
         label="Further parameters" if further else "Parameters",
         required=False,
         help_text='A JSON object, like {"limit": 3}. A program finds them in the file parameters.json.',

@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.urls import path
 
-from common.console.confirmation_dialogs import Call, Effect, counted
+from common.console.confirmation_dialogs import ApiExample, Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from nhi.console.base import ActorDialog
 from supervisor import agents
@@ -42,8 +42,8 @@ class Switch(OfAgent, ActorDialog):
         impossible = f"{self.agent} is {self.verb} already." if self.agent.enabled == self.on else ""
         return {"title": self.button, "impossible": impossible}
 
-    def by_api(self) -> Call:
-        return Call(self.api("enable" if self.on else "disable"), {"reason": "…"})
+    def by_api(self) -> ApiExample:
+        return ApiExample(self.api("enable" if self.on else "disable"), {"reason": "…"})
 
     def act(self, form: ConsoleForm) -> str:
         agents.switch(actor=self.actor, agent=self.agent, on=self.on, reason=form.cleaned_data["reason"])

@@ -13,7 +13,7 @@ from django.utils.dateparse import parse_datetime
 from django.utils.http import urlencode
 
 from common.console.forms import ConsoleForm
-from common.console.lists import Listing
+from common.console.lists import ListQuery
 from common.console.pages import Control, link
 from common.errors import Conflict, NotAllowed, NotFound
 from nhi.actors import Actor
@@ -61,7 +61,7 @@ def _mark(late: list[UUID]) -> str:
 
 
 def _narrowing(request: HttpRequest) -> list[tuple[str, str]]:
-    return Listing(request, Execution.objects.none(), (), FILTERS).kept
+    return ListQuery(request, Execution.objects.none(), (), FILTERS).kept
 
 
 def controls(request: HttpRequest) -> list[Control]:

@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.urls import path
 
-from common.console.confirmation_dialogs import Call, Effect
+from common.console.confirmation_dialogs import ApiExample, Effect
 from common.console.forms import ConsoleForm, ReasonField
 from nhi.console.base import ActorDialog
 from supervisor import cancelling
@@ -50,8 +50,8 @@ class Stop(OfExecution, ActorDialog):
             Effect("token", 1, "The token that it was given is refused from then on."),
         ]
 
-    def by_api(self) -> Call:
-        return Call(self.api("cancel"), {"reason": "…"})
+    def by_api(self) -> ApiExample:
+        return ApiExample(self.api("cancel"), {"reason": "…"})
 
     def act(self, form: ConsoleForm) -> str:
         stopped = cancelling.cancel(actor=self.actor, execution=self.run, reason=form.cleaned_data["reason"])

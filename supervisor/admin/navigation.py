@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from django.http import HttpRequest
 
 from common.console import navigation
-from common.console.navigation import Item
+from common.console.navigation import SidebarItem
 from nhi.actors import Actor
 from nhi.console import attention_counts, event_sentences
 from nhi.console.attention_counts import AttentionItem
@@ -54,17 +54,17 @@ def missed_lately(actor: Actor) -> QuerySet[Any]:
 
 
 navigation.add_sidebar_items(
-    Item("Runs", "Agents", "smart_toy", "supervisor_agent_changelist", _who("supervisor.view_agent")),
-    Item(
+    SidebarItem("Runs", "Agents", "smart_toy", "supervisor_agent_changelist", _who("supervisor.view_agent")),
+    SidebarItem(
         "Runs", "Executions", "play_circle", "supervisor_execution_changelist", _who("supervisor.view_execution"),
         badge="runs_failed", counted=FAILED_QUERY,
     ),
-    Item("Runs", "Sessions", "forum", "supervisor_session_changelist", _who("supervisor.view_session")),
-    Item(
+    SidebarItem("Runs", "Sessions", "forum", "supervisor_session_changelist", _who("supervisor.view_session")),
+    SidebarItem(
         "Runs", "Schedules", "schedule", "supervisor_schedule_changelist", _who("supervisor.view_schedule"),
         badge="schedules_missed", counted=MISSED_QUERY,
     ),
-    Item("Runs", "Queue", "hourglass_empty", "supervisor_queue", _who("supervisor.view_execution")),
+    SidebarItem("Runs", "Queue", "hourglass_empty", "supervisor_queue", _who("supervisor.view_execution")),
 )  # fmt: skip
 attention_counts.add_items(
     AttentionItem(

@@ -6,10 +6,10 @@ from zoneinfo import available_timezones
 
 from django import forms
 
-from common.console.forms import Chips, ConsoleForm, JSONLinesField
+from common.console.forms import Chips, ConsoleForm, JSONTextField
 from common.errors import GatehouseError, InvalidInput
 from nhi.console import name_fields
-from nhi.console.name_fields import NamedRows, NameField
+from nhi.console.name_fields import NamedRows, RowByNameField
 from supervisor import schedules
 from supervisor.choices import MisfirePolicy, OverlapPolicy
 from supervisor.models import Agent, Schedule
@@ -23,7 +23,7 @@ class ScheduleForm(ConsoleForm):
     aliases = {"agent_id": "agent"}
 
     name = forms.CharField(max_length=100, widget=forms.TextInput(attrs=PLAIN))
-    agent = NameField("runs_here", label="Agent", help_text="One that runs tasks and is switched on.")
+    agent = RowByNameField("runs_here", label="Agent", help_text="One that runs tasks and is switched on.")
     cron_expression = forms.CharField(
         label="When",
         max_length=200,
@@ -40,7 +40,7 @@ class ScheduleForm(ConsoleForm):
     input = forms.CharField(
         required=False, strip=False, help_text="What each run is given.", widget=forms.Textarea(attrs={"rows": 4})
     )
-    parameters = JSONLinesField(
+    parameters = JSONTextField(
         required=False,
         help_text='A JSON object, like {"topic": "sales"}. Masked values stay as they are.',
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),

@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.urls import path
 
-from common.console.confirmation_dialogs import Call, Effect, counted
+from common.console.confirmation_dialogs import ApiExample, Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from common.console.pages import link
 from common.errors import Conflict
@@ -52,8 +52,8 @@ class Verb(OfSchedule, ActorDialog):
         """Why the state forbids it now."""
         return ""
 
-    def by_api(self) -> Call:
-        return Call(self.api(self.rest), {"reason": "…"})
+    def by_api(self) -> ApiExample:
+        return ApiExample(self.api(self.rest), {"reason": "…"})
 
     def owed(self) -> int:
         return ScheduleFire.objects.filter(schedule=self.schedule, owed=True).count()
@@ -66,8 +66,8 @@ class RunNow(Verb):
     def impossible(self) -> str:
         return agents_cells.unable(self.schedule.agent, f"Its agent {self.schedule.agent}", "Its agent's")
 
-    def by_api(self) -> Call:
-        return Call(self.api("run"))
+    def by_api(self) -> ApiExample:
+        return ApiExample(self.api("run"))
 
     def effects(self) -> list[Effect]:
         under_way = Execution.objects.open().filter(schedule_id=self.schedule.pk).count()
@@ -124,8 +124,8 @@ class Remove(Verb):
         OfSchedule.check(self)
         schedule_rights.require_change(self.actor, self.schedule)
 
-    def by_api(self) -> Call:
-        return Call(f"{self.api()}?reason=…", method="DELETE")
+    def by_api(self) -> ApiExample:
+        return ApiExample(f"{self.api()}?reason=…", method="DELETE")
 
     def effects(self) -> list[Effect]:
         return [counted("owed", self.owed(), "{} run that waits is given up", "{} runs that wait are given up")]

@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.urls import path
 
-from common.console.confirmation_dialogs import Call
+from common.console.confirmation_dialogs import ApiExample
 from common.console.forms import ConsoleForm
 from common.console.pages import Control, Crumb, link
 from common.errors import NotAllowed, NotFound
@@ -134,8 +134,8 @@ class Say(OfSession, ActorDialog):
     def context(self) -> dict[str, Any]:
         return {"title": f"Say something to {self.session.agent}", "impossible": self.silenced}
 
-    def by_api(self) -> Call:
-        return Call(self.api("messages"), {"text": "…"})
+    def by_api(self) -> ApiExample:
+        return ApiExample(self.api("messages"), {"text": "…"})
 
     def act(self, form: ConsoleForm) -> str:
         # A form's line ends are those of HTTP.

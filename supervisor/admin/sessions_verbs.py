@@ -6,7 +6,7 @@ from typing import Any
 from django.urls import path
 
 from common.console import times
-from common.console.confirmation_dialogs import Call, Effect
+from common.console.confirmation_dialogs import ApiExample, Effect
 from common.console.forms import ConsoleForm, ReasonField
 from common.console.pages import link
 from common.errors import Conflict, NotAllowed
@@ -53,7 +53,7 @@ class Open(OfAgent, ActorDialog):
             Effect("total", 1, f"It is ended after {times.lasts(whole)} in any case."),
         ]
 
-    def by_api(self) -> Call:
+    def by_api(self) -> ApiExample:
         return self.starting()
 
     def act(self, form: ConsoleForm) -> str:
@@ -94,8 +94,8 @@ class Close(OfSession, ActorDialog):
             Effect("messages", waiting, "The agent is given what was said before, as far as it reads it in time."),
         ]
 
-    def by_api(self) -> Call:
-        return Call(self.api("close"), {"reason": "…"})
+    def by_api(self) -> ApiExample:
+        return ApiExample(self.api("close"), {"reason": "…"})
 
     def act(self, form: ConsoleForm) -> str:
         sessions.close(actor=self.actor, session=self.session, reason=form.cleaned_data["reason"])

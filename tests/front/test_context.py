@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
-from mcp.gateway.types import CallerContext
+from mcp.gateway.types import CallContext
 from mcp.server import request_headers, request_parser, rest_renderer
 from mcp.server.request_parser import CONTEXT_FIELDS, CONTEXT_KEY, McpRequest
 from tests.front.asking import META, body, headers, message
@@ -13,13 +13,13 @@ from tests.front.asking import META, body, headers, message
 pytestmark = pytest.mark.capability("MCP-06", "MCP-07")
 
 
-def over_mcp(said: dict[str, Any]) -> CallerContext | None:
+def over_mcp(said: dict[str, Any]) -> CallContext | None:
     of = message(meta={**META, CONTEXT_KEY: said})
     found = request_parser.parse_request(request_headers.read_headers(headers(of)), body(of))
     return rest_renderer.build_call_context(found.context) if isinstance(found, McpRequest) else None
 
 
-def over_rest(said: dict[str, Any]) -> CallerContext | None:
+def over_rest(said: dict[str, Any]) -> CallContext | None:
     try:
         return rest_renderer.parse_call_body({"parameters": {}, "context": said})["context"]
     except InvalidInput:
@@ -41,7 +41,5 @@ def test_what_is_no_such_field_is_refused_at_both(odd: dict[str, Any]) -> None:
 def test_all_of_it_is_kept() -> None:
     said = {name: name for name in CONTEXT_FIELDS}
     assert (
-        over_mcp(said)
-        == over_rest(said)
-        == CallerContext("conversation_id", "session_id", "task_id", "user_instruction")
+        over_mcp(said) == over_rest(said) == CallContext("conversation_id", "session_id", "task_id", "user_instruction")
     )

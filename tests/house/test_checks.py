@@ -138,7 +138,7 @@ def test_an_odd_origin_names_nobody(text: str | None) -> None:
 
 
 def test_an_origin_names_the_process_that_published() -> None:
-    assert process_heartbeats.parse_origin("gen42@there.example.org") == process_heartbeats.MessageSender(
+    assert process_heartbeats.parse_origin("gen42@there.example.org") == process_heartbeats.MessageOrigin(
         "there.example.org", 42
     )
 

@@ -13,7 +13,7 @@ from common import egress
 from common.ids import uuid7
 from mcp.client import transports
 from mcp.gateway import pipeline
-from mcp.gateway.types import CallerContext, CallRequest, CallResult, split_tool_name
+from mcp.gateway.types import CallContext, CallRequest, CallResult, split_tool_name
 from mcp.models import Server, Tool
 from nhi.credentials import tokens
 from nhi.models import InvocationLog
@@ -28,7 +28,7 @@ Json = dict[str, Any]
 class Scene:
     made: Json
     name: str = "peer"
-    context: CallerContext = field(default_factory=CallerContext)
+    context: CallContext = field(default_factory=CallContext)
 
     @property
     def server(self) -> Server:

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from common.ids import uuid7
-from mcp.gateway.types import CallerContext
+from mcp.gateway.types import CallContext
 from nhi.models import InvocationLog
 from tests.mcp.peer import Peer
 from tests.mcp.scene import Scene, scene
@@ -32,7 +32,7 @@ FIELDS = {
 @pytest.fixture
 def made(server: Peer) -> Scene:
     known = scene(server.url, agents=["bot", "stranger"], without=["stranger"], timeout=0.5)
-    known.context = CallerContext(thread_id="thread-1")
+    known.context = CallContext(thread_id="thread-1")
     return known
 
 
@@ -107,7 +107,7 @@ def test_nobody_leaves_no_line(made: Scene, lines: Lines) -> None:
 
 def test_nothing_that_is_sent_can_forge_a_line(made: Scene, lines: Lines) -> None:
     forged = '\n{"event":"tool call","status":"success","forged":true}\n'
-    made.context = CallerContext(thread_id=forged, session_id=forged, user_instruction=forged)
+    made.context = CallContext(thread_id=forged, session_id=forged, user_instruction=forged)
     made.call(f"peer__{forged}", {forged: forged, "\u2028": "\u2029\x85\x1b[2J"})
     assert len(lines.read()) == 1
     assert not any(line.startswith(FORGED) for line in lines.raw.split("\n"))

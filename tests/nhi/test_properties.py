@@ -167,7 +167,7 @@ HELPERS: list[tuple[Any, str]] = [
     (engine, "_run_check"),
     (engine, "_match_description"),
     (engine, "CheckResult"),
-    (engine, "DecisionRequest"),
+    (engine, "CheckInput"),
     (json_schema, "find_violations"),
     (json_schema, "_compile_validator"),
     (capabilities, "matches"),
@@ -178,7 +178,7 @@ HELPERS: list[tuple[Any, str]] = [
 @pytest.mark.parametrize("name", [name for name, _ in engine.CHECKS])
 @pytest.mark.parametrize("error", [RuntimeError, KeyError, AssertionError, RecursionError, MemoryError, TimeoutError])
 def test_a_check_that_breaks_denies(name: str, error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_question: engine.DecisionRequest) -> types.CheckResult:
+    def broken(_question: engine.CheckInput) -> types.CheckResult:
         raise error
 
     checks = tuple((each, broken if each == name else check) for each, check in engine.CHECKS)

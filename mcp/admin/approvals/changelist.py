@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from common.console import navigation, times
 from common.console.badges import Badge
 from common.console.lists import Bulk, Column, Filter, Preset, text_filter
-from common.console.navigation import Item
+from common.console.navigation import SidebarItem
 from common.console.pages import link
 from common.templatetags.console import badge, outside, spell_invisible
 from mcp.admin.approvals import decision_dialogs
@@ -25,7 +25,7 @@ from mcp.models import CallApproval
 from nhi.actors import Actor
 from nhi.console import attention_counts, columns
 from nhi.console.attention_counts import AttentionItem
-from nhi.console.base import GovernedAdmin
+from nhi.console.base import ActorListAdmin
 from nhi.console.request_actor import actor_of, may
 
 Rows = QuerySet[Any]
@@ -106,7 +106,7 @@ def by_decider(rows: Rows, value: str) -> Rows:
 
 
 @admin.register(CallApproval)
-class CallApprovalAdmin(GovernedAdmin):
+class CallApprovalAdmin(ActorListAdmin):
     title = "Approvals"
     lead = "Calls that wait for a person. Once approved, the agent may make that one call, within 15 minutes."
     template = "admin/mcp/approvals/list.html"
@@ -198,7 +198,7 @@ attention_counts.add_items(
     ),
 )
 navigation.add_sidebar_items(
-    Item(
+    SidebarItem(
         "Access",
         "Approvals",
         "front_hand",

@@ -6,7 +6,7 @@ from django.contrib import messages
 from django.core.signing import Signer
 from django.utils.crypto import constant_time_compare
 
-from common.console.confirmation_dialogs import Call
+from common.console.confirmation_dialogs import ApiExample
 from common.console.forms import ConsoleForm, ReasonField
 from common.errors import Conflict, NotAllowed
 from common.templatetags.console import spell_invisible
@@ -49,8 +49,8 @@ class Decision(OfApproval, ActorDialog):
     def context(self) -> dict[str, Any]:
         return {"title": self.title, **self.asked()}
 
-    def by_api(self) -> Call:
-        return Call(f"/api/nhi/approvals/{self.approval.pk}/{self.verb}", {"reason": "…"})
+    def by_api(self) -> ApiExample:
+        return ApiExample(f"/api/nhi/approvals/{self.approval.pk}/{self.verb}", {"reason": "…"})
 
     def act(self, form: ConsoleForm) -> str:
         self.decide(form.cleaned_data["reason"])

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from common.console.lists import Listing
+from common.console.lists import ListQuery
 from common.console.pages import link
 from mcp.models import Call
 from nhi.actors import Actor
@@ -42,7 +42,7 @@ class ActiveCallRow:
         return f"{self.method} on {self.tool_name} by {self.agent_name}"
 
 
-def visible(actor: Actor, listing: Listing) -> list[ActiveCallRow]:
+def visible(actor: Actor, listing: ListQuery) -> list[ActiveCallRow]:
     """Those that the filters leave, newest first."""
     if any(one.filter.name in ENDED for one in listing.narrowed):
         return []
@@ -67,7 +67,7 @@ def _stoppable(actor: Actor, leases: list[Call]) -> list[ActiveCallRow]:
     return [_drawn(lease, urls.get(lease.agent_id, "")) for lease in leases]
 
 
-def _narrowed(leases: Any, listing: Listing) -> Any:
+def _narrowed(leases: Any, listing: ListQuery) -> Any:
     asked = {one.filter.name: one.value for one in listing.narrowed}
     if agent := asked.get("agent"):
         leases = leases.filter(row__agent_name=agent)

@@ -11,22 +11,22 @@ from django.http import HttpRequest
 from django.urls import URLPattern, path
 
 from common.console import keyset, navigation, times
-from common.console.lists import OWN, Bulk, Listing, Preset
-from common.console.navigation import Item
+from common.console.lists import OWN, Bulk, ListQuery, Preset
+from common.console.navigation import SidebarItem
 from common.console.pages import link
 from mcp.admin.calls import active_calls, cells, live_tail, run_links, timeline
 from mcp.admin.calls import filters as calls_filters
 from mcp.admin.calls.active_calls import ActiveCallRow
 from mcp.admin.calls.detail import CallPage, CallPanel
 from mcp.admin.calls.filters import FILTERS, within_a_day
-from nhi.console.base import GovernedAdmin
+from nhi.console.base import ActorListAdmin
 from nhi.console.log_export import LogExport
 from nhi.console.request_actor import actor_of, may
 from nhi.models import InvocationLog
 
 
 @admin.register(InvocationLog)
-class InvocationLogAdmin(GovernedAdmin):
+class InvocationLogAdmin(ActorListAdmin):
     title = "Calls"
     lead = (
         "Every call of a tool by an identity that may call, refused ones too. Written when it ends, and never changed "
@@ -98,7 +98,7 @@ class InvocationLogAdmin(GovernedAdmin):
             path("<uuid:pk>/", CallPage.as_view(), name="nhi_invocationlog_call"),
         ]
 
-    def _log_page(self, listing: Listing) -> keyset.Slice:
+    def _log_page(self, listing: ListQuery) -> keyset.Slice:
         """The first page begins with what is under way."""
         page = super()._log_page(listing)
         if listing.query.get("before") or listing.query.get("after"):
@@ -115,7 +115,7 @@ def _refused_tokens(request: HttpRequest) -> str:
 
 
 navigation.add_sidebar_items(
-    Item(
+    SidebarItem(
         "Activity",
         "Calls",
         "receipt_long",

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from common.console.lists import OWN, Listing
+from common.console.lists import OWN, ListQuery
 from common.console.pages import Crumb, link
 from mcp.admin.calls import cells as calls_cells
 from mcp.admin.calls import filters
@@ -60,7 +60,7 @@ class Tail(ActorPage):
         rows = filters.within_a_day(InvocationLog.objects.visible_to(self.actor), self.request.GET)
         young = rows.filter(timestamp__gte=timezone.now() - call_statistics.SETTLE_DELAY).defer(*calls_cells.NOT_SHOWN)
         order = ("-timestamp", "-id")
-        listing = Listing(self.request, young, calls_cells.COLUMNS, filters.FILTERS, order=order)
+        listing = ListQuery(self.request, young, calls_cells.COLUMNS, filters.FILTERS, order=order)
         return list(listing.matching()[: SHOWN + 1])
 
 

@@ -11,7 +11,7 @@ from django.db.models.functions import Coalesce, TruncHour, TruncMinute
 from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 
-from common.console.lists import OWN, Drawn, Listing
+from common.console.lists import OWN, FilterState, ListQuery
 from common.db.clock import start_of_hour
 from common.ids import parse_uuid
 from mcp.admin.calls import filters
@@ -99,7 +99,7 @@ def _whole(begins: datetime, ends: datetime, cut: bool) -> Window:
     return Window(first if width < HOUR else start_of_hour(first), ends, width, cut)
 
 
-def counts(actor: Actor, of: Window, narrowed: Sequence[Drawn], now: datetime) -> Counted:
+def counts(actor: Actor, of: Window, narrowed: Sequence[FilterState], now: datetime) -> Counted:
     """Hours that are over from their sums, at most the last two or three from the log by time."""
     own = Q(agent_id__in=Identity.objects.managed_by(actor).values("pk"))
     seen = Q() if actor.may("nhi.view_invocationlog") else own
@@ -118,7 +118,7 @@ def counts(actor: Actor, of: Window, narrowed: Sequence[Drawn], now: datetime) -
     return _added(_parted(sums, SUMMED, F("hour"), Sum("calls")).union(*parts, all=True), of)
 
 
-def known(one: Drawn, of: Window) -> bool:
+def known(one: FilterState, of: Window) -> bool:
     """Sums know no reason and no duration of a call, and parts of names are for the list to look up in three tables."""
     name = one.filter.name
     if name == "outcome":
@@ -126,7 +126,7 @@ def known(one: Drawn, of: Window) -> bool:
     return name in {"agent", "owner", "server", "tool"} or (of.short and name == "slower")
 
 
-def _narrowed(rows: Rows, kept: Sequence[Drawn]) -> Rows:
+def _narrowed(rows: Rows, kept: Sequence[FilterState]) -> Rows:
     for one in kept:
         rows = IN_PLACE.get(one.filter.name, one.filter.apply)(rows, one.value)
     return rows
@@ -279,7 +279,7 @@ def of(request: HttpRequest) -> Strip | None:
     if window is None or len(window.starts) < 2:
         return None
     # The filters of the list as they stand, without its rows.
-    narrowed = Listing(request, InvocationLog.objects.none(), (), filters.FILTERS).narrowed
+    narrowed = ListQuery(request, InvocationLog.objects.none(), (), filters.FILTERS).narrowed
     counted = counts(actor_of(request), window, narrowed, now)
     bars = _bars(window, counted, request.GET)
     if not any(bar.total for bar in bars):
@@ -336,7 +336,7 @@ def _calls(number: int) -> str:
     return f"{number:,} {'call' if number == 1 else 'calls'}"
 
 
-def _notes(window: Window, counted: Counted, narrowed: list[Drawn]) -> list[str]:
+def _notes(window: Window, counted: Counted, narrowed: list[FilterState]) -> list[str]:
     """Where the strip shows other calls than the list."""
     others = [one for one in narrowed if one.filter.name not in TIMES]
     left_out = [one.filter.label for one in others if not known(one, window)]

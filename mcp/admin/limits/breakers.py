@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from common.console import badges
-from common.console.confirmation_dialogs import Call
+from common.console.confirmation_dialogs import ApiExample
 from common.console.forms import ConsoleForm, ReasonField
 from common.console.lists import Bulk, Column, Filter, choice_filter
 from common.console.pages import Tab, link, link_if_any
@@ -26,7 +26,7 @@ from mcp.models import Breaker
 from nhi.actors import Actor
 from nhi.console import attention_counts, columns
 from nhi.console.attention_counts import AttentionItem
-from nhi.console.base import ActorDialog, GovernedAdmin
+from nhi.console.base import ActorDialog, ActorListAdmin
 from nhi.console.request_actor import actor_of, may_change
 
 Rows = QuerySet[Any]
@@ -75,7 +75,7 @@ def _reset(row: Any) -> SafeString:
 
 
 @admin.register(Breaker)
-class BreakerAdmin(GovernedAdmin):
+class BreakerAdmin(ActorListAdmin):
     title = "Breakers"
     lead = (
         "A service that fails several times in a row is left alone for a while, and then tried by one call. When it"
@@ -159,9 +159,9 @@ class Reset(ActorDialog):
     def back(self) -> str:
         return link("mcp_breaker_changelist")
 
-    def by_api(self) -> Call:
+    def by_api(self) -> ApiExample:
         identity = {"identity_id": str(self.breaker.agent_id)} if self.breaker.agent_id else {}
-        return Call(f"/api/nhi/mcp/breakers/{self.breaker.service_name}/reset", {"reason": "…", **identity})
+        return ApiExample(f"/api/nhi/mcp/breakers/{self.breaker.service_name}/reset", {"reason": "…", **identity})
 
     def act(self, form: ConsoleForm) -> str:
         breakers.reset(actor=self.actor, breaker=self.breaker, reason=form.cleaned_data["reason"])

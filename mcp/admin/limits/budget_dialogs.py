@@ -7,7 +7,7 @@ from django import forms
 from django.contrib import messages
 from django.utils.functional import cached_property
 
-from common.console.confirmation_dialogs import Call
+from common.console.confirmation_dialogs import ApiExample
 from common.console.forms import Chips, ConsoleForm
 from common.console.pages import link
 from common.errors import NotAllowed, NotFound
@@ -17,7 +17,7 @@ from mcp.limits.budgets import MAX_LIMIT, MAX_RATE, MAX_TIMEOUT_SECONDS, MIN_RAT
 from mcp.models import Budget, Server
 from nhi.console import name_fields
 from nhi.console.base import ActorDialog
-from nhi.console.name_fields import NamedRows, NameField
+from nhi.console.name_fields import NamedRows, RowByNameField
 from nhi.models import ToolPermission
 
 name_fields.NAMED_ROWS.setdefault("server", NamedRows("server", Server.objects.visible_to))
@@ -82,9 +82,9 @@ class AddForm(LimitsForm):
     """Whose calls are counted, and how many of them there may be."""
 
     scope = forms.ChoiceField(label="Of", choices=BudgetScope.choices, initial=BudgetScope.AGENT, widget=Chips)
-    server = NameField("server", label="Server", required=False)
-    agent = NameField("caller", label="Agent", required=False)
-    tool = NameField("tool", label="Tool", required=False)
+    server = RowByNameField("server", label="Server", required=False)
+    agent = RowByNameField("caller", label="Agent", required=False)
+    tool = RowByNameField("tool", label="Tool", required=False)
 
     field_order = ("scope", "server", "agent", "tool")
 
@@ -156,8 +156,8 @@ class Add(Setting):
         named = {name: name_fields.initial_name(kind, self.actor, query.get(name, "")) for name, kind in kinds.items()}
         return {**named, **({"scope": scope} if scope in BudgetScope.values else {})}
 
-    def by_api(self) -> Call:
-        return Call("/api/nhi/mcp/budgets", {"scope": "agent", "target_id": "…", "calls_per_hour": 60})
+    def by_api(self) -> ApiExample:
+        return ApiExample("/api/nhi/mcp/budgets", {"scope": "agent", "target_id": "…", "calls_per_hour": 60})
 
     def act(self, form: ConsoleForm) -> str:
         assert isinstance(form, AddForm)
@@ -194,8 +194,8 @@ class Change(OfBudget):
     def initial(self) -> dict[str, Any]:
         return {name: getattr(self.budget, name) or None for name in budgets.LIMIT_FIELDS}
 
-    def by_api(self) -> Call:
-        return Call(self._path, {"calls_per_hour": 60}, method="PATCH")
+    def by_api(self) -> ApiExample:
+        return ApiExample(self._path, {"calls_per_hour": 60}, method="PATCH")
 
     def act(self, form: ConsoleForm) -> str:
         assert isinstance(form, LimitsForm)
@@ -217,8 +217,8 @@ class Remove(OfBudget):
     def button(self) -> str:  # type: ignore[override]  # the same
         return self.title
 
-    def by_api(self) -> Call:
-        return Call(self._path, method="DELETE")
+    def by_api(self) -> ApiExample:
+        return ApiExample(self._path, method="DELETE")
 
     def act(self, form: ConsoleForm) -> str:
         budgets.remove(actor=self.actor, budget=self.budget)

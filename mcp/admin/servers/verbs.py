@@ -6,7 +6,7 @@ from django.contrib import messages
 from django.urls import path
 
 from common.console import times
-from common.console.confirmation_dialogs import Call, Effect, counted
+from common.console.confirmation_dialogs import ApiExample, Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from common.errors import NotAllowed
 from mcp import models as rows
@@ -56,8 +56,8 @@ class Verb(OfServer, ActorDialog):
         """Why the state forbids it now."""
         return ""
 
-    def by_api(self) -> Call:
-        return Call(self.api(self.rest), {"reason": "…"})
+    def by_api(self) -> ApiExample:
+        return ApiExample(self.api(self.rest), {"reason": "…"})
 
     def said(self, sentence: str, *, fine: bool = True) -> str:
         (messages.success if fine else messages.warning)(self.request, sentence)
@@ -70,8 +70,8 @@ class Meeting(Verb):
     def impossible(self) -> str:
         return "" if self.server.enabled else f"{self.server.name} is disabled. Enable it first."
 
-    def by_api(self) -> Call:
-        return Call(self.api(self.rest))
+    def by_api(self) -> ApiExample:
+        return ApiExample(self.api(self.rest))
 
 
 class Test(Meeting):
@@ -151,8 +151,8 @@ class ResetBreaker(Verb):
     verb, form_class, right = "Reset the breaker of", ResetForm, "mcp.reset_breaker"
     lead = "Calls flow at once, without waiting for a probe. The next faults count from nought."
 
-    def by_api(self) -> Call:
-        return Call(f"/api/nhi/mcp/breakers/{self.server.name}/reset", {"reason": "…"})
+    def by_api(self) -> ApiExample:
+        return ApiExample(f"/api/nhi/mcp/breakers/{self.server.name}/reset", {"reason": "…"})
 
     def impossible(self) -> str:
         return "" if self.breaker else f"{self.server.name} has no breaker yet."

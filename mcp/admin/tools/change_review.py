@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path
 from django.utils.functional import cached_property
 
-from common.console.confirmation_dialogs import Call, Effect, counted
+from common.console.confirmation_dialogs import ApiExample, Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from common.console.pages import Control
 from common.errors import NotAllowed
@@ -40,12 +40,12 @@ class Waiting(OfTool):
         return reviewers.refusal_message(self.own, None) if self.own and not self.actor.is_superuser else ""
 
     @cached_property
-    def own(self) -> reviewers.ReviewBar | None:
+    def own(self) -> reviewers.BarredReviewer | None:
         """What this person did that somebody else has to look at."""
         return self.bars.get(self.actor.id) if self.actor.id is not None else None
 
     @cached_property
-    def bars(self) -> dict[UUID, reviewers.ReviewBar]:
+    def bars(self) -> dict[UUID, reviewers.BarredReviewer]:
         return reviewers.find_barred(self.tool)
 
     @cached_property
@@ -169,8 +169,10 @@ class Approve(Waiting, ActorDialog):
         first = {"definition_hash": known.hash if known else ""}
         return ApproveForm(data, initial=first, flags=known.flags if known else [])
 
-    def by_api(self) -> Call:
-        return Call(self.api("approve"), {"definition_hash": self.looked.hash if self.looked else "…", "reason": "…"})
+    def by_api(self) -> ApiExample:
+        return ApiExample(
+            self.api("approve"), {"definition_hash": self.looked.hash if self.looked else "…", "reason": "…"}
+        )
 
     def back(self) -> str:
         return self.url("change") if self.waits else self.url("hub")

@@ -17,13 +17,13 @@ from nhi.credentials import credentials
 from nhi.credentials.tokens import ShortTokenClaims
 from nhi.decisions import delegation
 from nhi.decisions.delegation import ChainCheck, DelegationChain, Principal, TaskFacts
-from nhi.decisions.types import AccessMatch, CallCondition, CallerOrTarget, DecisionFacts, RequestedAction
+from nhi.decisions.types import AccessMatch, CallerOrTarget, ConditionResult, DecisionFacts, RequestedAction
 
 #: The two breakers of a call and the prefixes of their columns.
 BREAKER_PREFIXES = ((BreakerScope.SERVER, "breaker_"), (BreakerScope.IDENTITY, "own_breaker_"))
 REJECT_ALL_SCHEMA: dict[str, Any] = {"not": {}}
 #: For a tool that was registered by hand or whose server was never added.
-NO_SERVER_CONDITION = CallCondition("server", False, "target_unusable", "No server offers this tool.")
+NO_SERVER_CONDITION = ConditionResult("server", False, "target_unusable", "No server offers this tool.")
 DEFINITION_REFUSALS = {
     DefinitionState.PENDING: ("definition_pending", "Nobody has approved this tool's definition yet."),
     DefinitionState.QUARANTINED: (
@@ -168,7 +168,7 @@ def _read_validity(expires_at: datetime | None, closed_at: datetime | None, now:
 
 def build_conditions(
     call_facts: CallFacts, request: CallRequest, checked: CheckedArguments, chain_check: ChainCheck | None
-) -> tuple[CallCondition, ...]:
+) -> tuple[ConditionResult, ...]:
     """Build the conditions that only the gateway knows, in the order of the decision's checks."""
     chain_condition = chain_check.condition if chain_check is not None else None
     conditions = [
@@ -178,42 +178,42 @@ def build_conditions(
         _input_condition(call_facts, request, checked),
     ]
     if call_facts.row["asks"] or (chain_check is not None and chain_check.needs_approval):
-        conditions.append(CallCondition("every_call_approved", True))
-    budget_condition = CallCondition("budget", True, message="Counted when the call is let through.")
+        conditions.append(ConditionResult("every_call_approved", True))
+    budget_condition = ConditionResult("budget", True, message="Counted when the call is let through.")
     conditions += [_approval_condition(call_facts, request), breaker_condition(call_facts), budget_condition]
     return tuple(condition for condition in conditions if condition is not None)
 
 
-def _server_condition(call_facts: CallFacts) -> CallCondition:
+def _server_condition(call_facts: CallFacts) -> ConditionResult:
     if call_facts.row["server_id"] is None:
         return NO_SERVER_CONDITION
     name = call_facts.row["server_name"]
     if not call_facts.row["enabled"]:
-        return CallCondition("server", False, "server_disabled", f"The server {name} is disabled.")
-    return CallCondition("server", True, message=f"The server {name} is enabled.")
+        return ConditionResult("server", False, "server_disabled", f"The server {name} is disabled.")
+    return ConditionResult("server", True, message=f"The server {name} is enabled.")
 
 
-def _definition_condition(call_facts: CallFacts) -> CallCondition | None:
+def _definition_condition(call_facts: CallFacts) -> ConditionResult | None:
     state = call_facts.row["tool_state"]
     if state is None:
         return None
     if state in DEFINITION_REFUSALS:
         reason, message = DEFINITION_REFUSALS[DefinitionState(state)]
-        return CallCondition("definition", False, reason, message)
-    return CallCondition("definition", True, message="Its definition is approved.")
+        return ConditionResult("definition", False, reason, message)
+    return ConditionResult("definition", True, message="Its definition is approved.")
 
 
-def _input_condition(call_facts: CallFacts, request: CallRequest, checked: CheckedArguments) -> CallCondition | None:
+def _input_condition(call_facts: CallFacts, request: CallRequest, checked: CheckedArguments) -> ConditionResult | None:
     if request.problem:
-        return CallCondition("input", False, "invalid_parameters", request.problem)
+        return ConditionResult("input", False, "invalid_parameters", request.problem)
     definition_id = call_facts.read_id("definition_id")
     violations = checked.get(definition_id) if definition_id else None
     if not call_facts.row["definition_checkable"] or violations is None:
         return None
     if not violations:
-        return CallCondition("input", True, message="The arguments are as the tool describes them.")
+        return ConditionResult("input", True, message="The arguments are as the tool describes them.")
     path, problem = violations[0]
-    return CallCondition("input", False, "invalid_parameters", f"{path.removeprefix('$.')}: {problem}.")
+    return ConditionResult("input", False, "invalid_parameters", f"{path.removeprefix('$.')}: {problem}.")
 
 
 def approval_terms(call_facts: CallFacts) -> str:
@@ -244,10 +244,10 @@ def is_exact(value: Any) -> bool:
     return not isinstance(value, int) or abs(value) <= 2**53
 
 
-def _approval_condition(call_facts: CallFacts, request: CallRequest) -> CallCondition:
+def _approval_condition(call_facts: CallFacts, request: CallRequest) -> ConditionResult:
     if has_approval(call_facts) and is_exact(request.arguments):
-        return CallCondition("approval", True, message="A person approved this call.")
-    return CallCondition("approval", False, "approval_required", "This call waits for a person's approval.")
+        return ConditionResult("approval", True, message="A person approved this call.")
+    return ConditionResult("approval", False, "approval_required", "This call waits for a person's approval.")
 
 
 @dataclass(frozen=True)
@@ -307,14 +307,14 @@ def find_probed_breakers(call_facts: CallFacts) -> list[BreakerFacts]:
     return [breaker for breaker in find_tripped_breakers(call_facts) if breaker.needs_probe(call_facts.now)]
 
 
-def breaker_condition(call_facts: CallFacts) -> CallCondition | None:
+def breaker_condition(call_facts: CallFacts) -> ConditionResult | None:
     row = call_facts.row
     if row["breaker_state"] is None:
         return None
     blocking = find_blocking_breaker(call_facts)
     if blocking is None:
-        return CallCondition("breaker", True, message="Its breaker lets calls through.")
-    return CallCondition(
+        return ConditionResult("breaker", True, message="Its breaker lets calls through.")
+    return ConditionResult(
         "breaker", False, "breaker_open", breaker_message(row["server_name"], blocking.scope, blocking.failures)
     )
 
@@ -340,7 +340,7 @@ class CallChain:
 
     chain: DelegationChain | None = None
     #: Why the call is refused in the task that it names.
-    refusal: CallCondition | None = None
+    refusal: ConditionResult | None = None
     #: Facts of the principals of the chain, each with its own access to the tool.
     principals: tuple[CallFacts, ...] = ()
 
@@ -403,7 +403,7 @@ def _resolve_chain(facts: CallFacts, run_chain: DelegationChain | None, task_id:
     chain_or_refusal = delegation.resolve_chain(run_chain, task_id, holder, tasks_by_id)
     return (
         CallChain(refusal=chain_or_refusal)
-        if isinstance(chain_or_refusal, CallCondition)
+        if isinstance(chain_or_refusal, ConditionResult)
         else CallChain(chain_or_refusal)
     )
 

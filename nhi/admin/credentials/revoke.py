@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.urls import path
 from django.utils.functional import cached_property
 
-from common.console.confirmation_dialogs import Call, Effect, counted
+from common.console.confirmation_dialogs import ApiExample, Effect, counted
 from common.console.forms import ConsoleForm
 from common.console.pages import link
 from common.errors import NotAllowed, NotFound
@@ -86,8 +86,8 @@ class RevokePersonal(ActorDialog):
     def back(self) -> str:
         return link("nhi_credential_changelist")
 
-    def by_api(self) -> Call:
-        return Call(f"/api/nhi/credentials/{self.credential.pk}/revoke", {"reason": "…"})
+    def by_api(self) -> ApiExample:
+        return ApiExample(f"/api/nhi/credentials/{self.credential.pk}/revoke", {"reason": "…"})
 
     def effects(self) -> list[Effect]:
         return [counted("credentials", 1, "Ends this token at once", "")]

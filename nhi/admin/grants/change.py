@@ -8,7 +8,7 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from common.console import times
-from common.console.confirmation_dialogs import Call, Effect, counted
+from common.console.confirmation_dialogs import ApiExample, Effect, counted
 from common.console.forms import ConsoleForm, EndsForm, ReasonField
 from common.console.pages import link
 from common.errors import NotAllowed
@@ -104,8 +104,8 @@ class Revoke(Change):
     def effects(self) -> list[Effect]:
         return ended_by(self.grant, self.actor)
 
-    def by_api(self) -> Call:
-        return Call(f"{API[self.name]}/{self.grant.pk}/revoke", {"reason": "…"})
+    def by_api(self) -> ApiExample:
+        return ApiExample(f"{API[self.name]}/{self.grant.pk}/revoke", {"reason": "…"})
 
     def act(self, form: ConsoleForm) -> str:
         reason = form.cleaned_data["reason"]
@@ -197,17 +197,17 @@ class CopyForm(ConsoleForm):
 
 
 class CopyToAgent(CopyForm):
-    to = name_fields.NameField("agent", label="To", help_text="The name of an agent.")
+    to = name_fields.RowByNameField("agent", label="To", help_text="The name of an agent.")
     field_order = ("to", "reason")
 
 
 class CopyToCaller(CopyForm):
-    to = name_fields.NameField("caller", label="To", help_text="The name of an agent or a service account.")
+    to = name_fields.RowByNameField("caller", label="To", help_text="The name of an agent or a service account.")
     field_order = ("to", "reason")
 
 
 class CopyToPerson(CopyForm):
-    to = name_fields.NameField("person", label="To", help_text="The name of a person.")
+    to = name_fields.RowByNameField("person", label="To", help_text="The name of a person.")
     field_order = ("to", "reason")
 
 

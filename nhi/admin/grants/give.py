@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from django.http import QueryDict
 from django.utils.html import format_html
 
-from common.console.confirmation_dialogs import Call
+from common.console.confirmation_dialogs import ApiExample
 from common.console.forms import Chips, ConsoleForm, EndsForm, ReasonField
 from common.console.pages import link
 from common.errors import Duplicate, NotAllowed
@@ -28,8 +28,8 @@ REASONS = ("Needed for its work", "Requested by the owner", "Trial")
 class ToolForm(ToolLimits, LimitedForm):
     aliases = {**EndsForm.aliases, **ToolLimits.limit_aliases, "agent_id": "agent", "tool_id": "tool"}
 
-    agent = name_fields.NameField("agent", label="Agent")
-    tool = name_fields.NameField("tool", label="Tool", help_text="Like github__create_issue.")
+    agent = name_fields.RowByNameField("agent", label="Agent")
+    tool = name_fields.RowByNameField("tool", label="Tool", help_text="Like github__create_issue.")
     reason = ReasonField(*REASONS)
 
     field_order = ("agent", "tool", "ends", "ends_on", "reason")
@@ -41,8 +41,8 @@ class NhiForm(NhiLimits, LimitedForm):
         "permission_type": "may",
     }  # fmt: skip
 
-    source = name_fields.NameField("caller", label="Caller", help_text="An agent or a service account.")
-    target = name_fields.NameField("caller", label="Callee", help_text="An agent or a service account.")
+    source = name_fields.RowByNameField("caller", label="Caller", help_text="An agent or a service account.")
+    target = name_fields.RowByNameField("caller", label="Callee", help_text="An agent or a service account.")
     may = forms.ChoiceField(
         choices=PermissionType.choices,
         initial=PermissionType.CALL,
@@ -58,8 +58,8 @@ class NhiForm(NhiLimits, LimitedForm):
 class UserForm(EndsForm):
     aliases = {**EndsForm.aliases, "user_id": "person", "nhi_id": "nhi"}
 
-    person = name_fields.NameField("person", label="Person")
-    nhi = name_fields.NameField("identity", label="Identity")
+    person = name_fields.RowByNameField("person", label="Person")
+    nhi = name_fields.RowByNameField("identity", label="Identity")
     level = forms.ChoiceField(
         choices=Level.choices,
         initial=Level.USE,
@@ -74,8 +74,8 @@ class UserForm(EndsForm):
 class RoleForm(EndsForm):
     aliases = {**EndsForm.aliases, "identity_id": "identity"}
 
-    identity = name_fields.NameField("caller", label="Identity", help_text="An agent or a service account.")
-    role = name_fields.NameField("role", label="Role")
+    identity = name_fields.RowByNameField("caller", label="Identity", help_text="An agent or a service account.")
+    role = name_fields.RowByNameField("role", label="Role")
     reason = ReasonField(*REASONS, required=False)
 
     field_order = ("identity", "role", "ends", "ends_on", "reason")
@@ -105,14 +105,14 @@ class Giving(ActorDialog):
     def initial(self) -> dict[str, Any]:
         asked = self.request.GET
         fields = self.form_class.base_fields.items()
-        named = {name: field.row_kind for name, field in fields if isinstance(field, name_fields.NameField)}
+        named = {name: field.row_kind for name, field in fields if isinstance(field, name_fields.RowByNameField)}
         return {name: name_fields.initial_name(what, self.actor, asked.get(name, "")) for name, what in named.items()}
 
     def back(self) -> str:
         return link(f"nhi_{self.model_name}_changelist")
 
-    def by_api(self) -> Call:
-        return Call(API[self.model_name], {**self.body, "expires_at": None, "reason": "…"})
+    def by_api(self) -> ApiExample:
+        return ApiExample(API[self.model_name], {**self.body, "expires_at": None, "reason": "…"})
 
     def give(self, form: Any) -> Grant:
         """Call the verb."""

@@ -36,7 +36,7 @@ FORESEEN = {"created": "Adds"}
 class ManyForm(ToolLimits, LimitedForm):
     aliases = {**LimitedForm.aliases, **ToolLimits.limit_aliases, "tool_ids": "tools", "agent_id": "agents"}
 
-    agents = name_fields.NamesField("agent", label="Agents", help_text="A name a line, or parted by commas.")
+    agents = name_fields.RowsByNameField("agent", label="Agents", help_text="A name a line, or parted by commas.")
     what = forms.ChoiceField(choices=WHAT, initial="pattern", widget=Chips, label="Access to")
     pattern = forms.CharField(
         required=False,
@@ -50,7 +50,7 @@ class ManyForm(ToolLimits, LimitedForm):
         help_text="The part of a tool's name before its first two underscores, like github.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
-    tools = name_fields.NamesField(
+    tools = name_fields.RowsByNameField(
         "tool", label="Tools", required=False, help_text="A name a line, or parted by commas."
     )
     reason = ReasonField(*REASONS)

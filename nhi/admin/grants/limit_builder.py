@@ -241,13 +241,13 @@ def _from_schema(row: Row, limit: Any) -> Row:
     return _checked(row, rule, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
-def _arguments(tool: Identity | None) -> argument_schemas.ToolArguments:
-    return argument_schemas.ToolArguments.from_tool_schemas(
+def _arguments(tool: Identity | None) -> argument_schemas.PropertySchemas:
+    return argument_schemas.PropertySchemas.from_tool_schemas(
         hooks.load_argument_schemas(tool.pk) if tool is not None else []
     )
 
 
-def _rows(arguments: argument_schemas.ToolArguments) -> list[Row]:
+def _rows(arguments: argument_schemas.PropertySchemas) -> list[Row]:
     found = []
     # By name, as PostgreSQL does not keep the order in which a tool lists them.
     for number, (name, described) in enumerate(sorted(arguments.schemas_by_name.items())[:MOST_ROWS]):

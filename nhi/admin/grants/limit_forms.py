@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from django import forms
 
-from common.console.forms import EndsForm, JSONLinesField
+from common.console.forms import EndsForm, JSONTextField
 
 #: Also the most that a budget takes.
 MOST_CALLS = 2_000_000_000
@@ -22,7 +22,7 @@ class ToolLimits(forms.Form):
     }  # fmt: skip
     limits: ClassVar[tuple[str, ...]] = ("parameters", "per_hour", "approval")
 
-    parameters = JSONLinesField(
+    parameters = JSONTextField(
         label="Allowed arguments",
         required=False,
         help_text=(

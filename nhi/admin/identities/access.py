@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
-from common.console.confirmation_dialogs import Call
+from common.console.confirmation_dialogs import ApiExample
 from common.console.forms import Chips, ConsoleForm, ReasonField
 from common.console.pages import render
 from common.errors import Conflict, InvalidInput, NotAllowed
@@ -47,7 +47,7 @@ class GiveForm(ToolLimits, LimitedForm):
     )
     server = forms.ChoiceField(required=False)
     tools = ToolsField(queryset=Identity.objects.none(), required=False)
-    agent = name_fields.NameField(
+    agent = name_fields.RowByNameField(
         "caller", label="Agent", required=False, help_text="It may be sent tasks from then on."
     )
     may = forms.ChoiceField(
@@ -127,9 +127,9 @@ class Give(OfIdentity, ActorDialog):
             "preview_url": self.url("give_preview"),
         }
 
-    def by_api(self) -> Call:
+    def by_api(self) -> ApiExample:
         body = {"agent_id": str(self.identity.pk), "pattern": "github.read", "expires_at": None, "reason": "…"}
-        return Call("/api/nhi/permissions/tools/bulk", body)
+        return ApiExample("/api/nhi/permissions/tools/bulk", body)
 
     def form(self, data: Any = None) -> ConsoleForm:
         initial = {"pattern": self.request.GET.get("pattern", "")[:200]}
@@ -199,7 +199,7 @@ class GivePreview(Give):
 
 
 class CopyForm(ConsoleForm):
-    to = name_fields.NameField("caller", label="To", help_text="The name of an agent or a service account.")
+    to = name_fields.RowByNameField("caller", label="To", help_text="The name of an agent or a service account.")
 
 
 class Copy(OfIdentity, ActorDialog):
@@ -222,8 +222,8 @@ class Copy(OfIdentity, ActorDialog):
     def form(self, data: Any = None) -> ConsoleForm:
         return name_fields.bind_name_fields(super().form(data), self.actor)
 
-    def by_api(self) -> Call:
-        return Call(self.api("copy-access"), {"to_id": "…"})
+    def by_api(self) -> ApiExample:
+        return ApiExample(self.api("copy-access"), {"to_id": "…"})
 
     def act(self, form: ConsoleForm) -> str | HttpResponse:
         target = form.cleaned_data["to"]

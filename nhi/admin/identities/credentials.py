@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils.functional import cached_property
 
-from common.console.confirmation_dialogs import Call, Effect, counted
+from common.console.confirmation_dialogs import ApiExample, Effect, counted
 from common.console.forms import Chips, ConsoleForm, ReasonField, WordsField
 from common.console.pages import render_once
 from common.errors import NotAllowed, NotFound
@@ -90,8 +90,8 @@ class Issue(FreshProofDialog, Handling):
     def context(self) -> dict[str, Any]:
         return {"title": f"Issue a credential for {self.identity.name}"}
 
-    def by_api(self) -> Call:
-        return Call(self.api("credentials"), {"expires_in_days": 90, "allowed_networks": []})
+    def by_api(self) -> ApiExample:
+        return ApiExample(self.api("credentials"), {"expires_in_days": 90, "allowed_networks": []})
 
     def act(self, form: ConsoleForm) -> HttpResponse:
         given = form.cleaned_data
@@ -112,8 +112,8 @@ class Rotate(FreshProofDialog, Handling):
     def context(self) -> dict[str, Any]:
         return {"title": f"Rotate a credential of {self.identity.name}"}
 
-    def by_api(self) -> Call:
-        return Call(f"/api/nhi/credentials/{self.credential.pk}/rotate", {"overlap_seconds": 86400})
+    def by_api(self) -> ApiExample:
+        return ApiExample(f"/api/nhi/credentials/{self.credential.pk}/rotate", {"overlap_seconds": 86400})
 
     def act(self, form: ConsoleForm) -> HttpResponse:
         overlap = int(form.cleaned_data["overlap"])
@@ -140,8 +140,8 @@ class Revoke(Handling):
         )
         return [ends, none_left]
 
-    def by_api(self) -> Call:
-        return Call(f"/api/nhi/credentials/{self.credential.pk}/revoke", {"reason": "…"})
+    def by_api(self) -> ApiExample:
+        return ApiExample(f"/api/nhi/credentials/{self.credential.pk}/revoke", {"reason": "…"})
 
     def act(self, form: ConsoleForm) -> str:
         credentials.revoke(actor=self.actor, credential=self.credential, reason=form.cleaned_data["reason"])

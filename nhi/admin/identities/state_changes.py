@@ -9,7 +9,7 @@ from django.urls import path
 from django.utils import timezone
 from django.utils.functional import cached_property
 
-from common.console.confirmation_dialogs import Call, Effect, counted
+from common.console.confirmation_dialogs import ApiExample, Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from common.console.pages import render
 from common.errors import NotAllowed
@@ -105,8 +105,8 @@ class Move(OfIdentity, ActorDialog):
         words = f"{self.identity.name} is {state.label.lower()} and cannot become {self.to.label.lower()}."
         return {"title": f"{self.verb} {self.identity.name}", "impossible": words}
 
-    def by_api(self) -> Call:
-        return Call(self.api(API[self.to]), {"reason": "…"})
+    def by_api(self) -> ApiExample:
+        return ApiExample(self.api(API[self.to]), {"reason": "…"})
 
     def stops(self) -> list[Effect]:
         return stop_effects([self.identity])
@@ -185,11 +185,11 @@ class Activate(Move):
             "leaked": suspended and self.identity.state_cause == StopCause.LEAK,
         }
 
-    def by_api(self) -> Call:
+    def by_api(self) -> ApiExample:
         body: dict[str, Any] = {"reason": "…"}
         if self.live and self.initial()["revoke_credentials"] and self.identity.state == State.SUSPENDED:
             body["revoke_credentials"] = True
-        return Call(self.api(API[self.to]), body)
+        return ApiExample(self.api(API[self.to]), body)
 
     @property
     def verb(self) -> str:  # type: ignore[override]  # the word goes by the state

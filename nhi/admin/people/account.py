@@ -13,7 +13,7 @@ from django.utils.functional import cached_property
 
 from common.console.confirmation_dialogs import Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
-from common.console.navigation import Entry, add_account_links
+from common.console.navigation import AccountLink, add_account_links
 from common.console.pages import Control, render_once
 from common.errors import InvalidInput, NotAllowed, NotFound
 from nhi.admin.identities.credentials import IssueForm
@@ -171,9 +171,9 @@ class Profile(Own, ActorPage):
 
 
 add_account_links(
-    Entry("Profile", "person", "my_profile"),
-    Entry("Sign-in", "lock", "mfa_index"),
-    Entry("My tokens", "vpn_key", "my_tokens"),
+    AccountLink("Profile", "person", "my_profile"),
+    AccountLink("Sign-in", "lock", "mfa_index"),
+    AccountLink("My tokens", "vpn_key", "my_tokens"),
 )
 URLS = [
     path("tokens/", admin.site.admin_view(Tokens.as_view()), name="my_tokens"),

@@ -95,7 +95,7 @@ class PasswordForm(ConsoleForm):
 
 
 class LeaveForm(ConsoleForm):
-    to = name_fields.NameField(
+    to = name_fields.RowByNameField(
         "person",
         label="Hand over to",
         required=False,
@@ -113,7 +113,7 @@ class FactorForm(ConsoleForm):
 
 
 class HandOverForm(ConsoleForm):
-    to = name_fields.NameField("person", label="To", help_text="The name of a person.")
+    to = name_fields.RowByNameField("person", label="To", help_text="The name of a person.")
 
 
 class Changing(OfPerson, ActorDialog):

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.utils.functional import cached_property
 
-from common.console.confirmation_dialogs import Call, Effect, counted
+from common.console.confirmation_dialogs import ApiExample, Effect, counted
 from common.console.forms import ConsoleForm, ReasonField, WordsField
 from common.console.pages import link, render
 from common.errors import NotAllowed, NotFound
@@ -64,8 +64,8 @@ class AddRole(ActorDialog):
     def back(self) -> str:
         return link("nhi_role_changelist")
 
-    def by_api(self) -> Call:
-        return Call("/api/nhi/roles", {"name": "reader", "capabilities": ["github.commits.*"]})
+    def by_api(self) -> ApiExample:
+        return ApiExample("/api/nhi/roles", {"name": "reader", "capabilities": ["github.commits.*"]})
 
     def act(self, form: ConsoleForm) -> str:
         given = form.cleaned_data
@@ -104,8 +104,8 @@ class ChangeRole(Changing):
     def context(self) -> dict[str, Any]:
         return {"title": self.title, "preview_url": self.url("change_preview")}
 
-    def by_api(self) -> Call:
-        return Call(self.api(), {"capabilities": [one.pattern for one in self.current]}, "PATCH")
+    def by_api(self) -> ApiExample:
+        return ApiExample(self.api(), {"capabilities": [one.pattern for one in self.current]}, "PATCH")
 
     def initial(self) -> dict[str, Any]:
         return {"patterns": [one.pattern for one in self.current], "description": self.role.description}
@@ -181,8 +181,8 @@ class Approve(Changing):
         asked = self.capability
         return f"{asked.added_by_name} asked for it. It covers every tool there is and every tool to come."
 
-    def by_api(self) -> Call:
-        return Call(self.api(f"/capabilities/{self.capability.pk}/approve"), {"reason": "…"})
+    def by_api(self) -> ApiExample:
+        return ApiExample(self.api(f"/capabilities/{self.capability.pk}/approve"), {"reason": "…"})
 
     def effects(self) -> list[Effect]:
         had = [one.pattern for one in self.current if one.approved_at is not None]

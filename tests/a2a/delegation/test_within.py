@@ -11,7 +11,7 @@ from a2a import access, cancelling, sending
 from common.errors import NotAllowed, NotFound
 from common.ids import uuid7
 from mcp.gateway.batch import batch_transaction, database
-from mcp.gateway.types import CallerContext, CallRequest
+from mcp.gateway.types import CallContext, CallRequest
 from nhi import actors
 from nhi.credentials import tokens
 from nhi.models import InvocationLog
@@ -207,7 +207,7 @@ class TestCost:
         shown = tokens.parse(token)
         assert shown is not None
         return CallRequest(
-            shown, "peer", "echo", {}, request_id=uuid7(), source="127.0.0.1", context=CallerContext(task_id=named)
+            shown, "peer", "echo", {}, request_id=uuid7(), source="127.0.0.1", context=CallContext(task_id=named)
         )  # fmt: skip
 
     @pytest.fixture(autouse=True)

@@ -1,8 +1,9 @@
-"""Reads request bodies with a size and a time limit, before Django handles the request.
+"""Reads request bodies with a size and a time limit.
 
-Django writes a whole body to disk before it authenticates the request, and treats a chunked body without a length as
-empty. Here a body is read into memory up to one byte more than the limit, which is enough for a parser to refuse it,
-and passed on with its length. A body that does not arrive in time is refused.
+A body is read into memory up to one byte more than the limit, which is enough for a parser to refuse it. A body that
+does not arrive in time is refused. The MCP, REST and A2A handlers beside Django read bodies here. `limit_body` does it
+for Django, which would write a whole body to disk before it authenticates the request, and would treat a chunked body
+without a length as empty.
 """
 
 import asyncio
@@ -58,6 +59,8 @@ async def _read_parts(message: AsgiMessage, receive: Receive, max_bytes: int) ->
 
 
 def limit_body(application: AsgiApplication, *, limit: int) -> AsgiApplication:
+    """Read the body before the application does, and pass it on with its length."""
+
     async def checked(scope: dict[str, Any], receive: Receive, send: Any) -> None:
         if scope["type"] != "http":
             await application(scope, receive, send)

@@ -1,7 +1,8 @@
 """Notifies the event loops of this process about rows that any process committed.
 
 PostgreSQL sends notifications. A SQLite file has none, so its version is polled: a few bytes of shared memory are read.
-A notification is only a hint: whoever gets one reads the rows, and everybody also polls at POLL_INTERVAL_SECONDS.
+A notification is only a hint: whoever gets one reads the rows, and subscribers must also poll, every
+POLL_INTERVAL_SECONDS.
 """
 
 import asyncio
@@ -46,7 +47,10 @@ class Notifier:
         self._last_thread: threading.Thread | None = None
 
     def notify(self, key: UUID) -> None:
-        """Notify the subscribers of this key in all processes, once the current transaction is committed."""
+        """Notify the subscribers of this key in all processes, once the current transaction is committed.
+
+        On SQLite nothing is sent: every process sees that the file has changed.
+        """
         if connection.vendor == "postgresql":
             prepared_statements.execute_statements(("SELECT pg_notify(%s, %s)", [self._channel, str(key)]))
 

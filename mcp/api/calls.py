@@ -19,7 +19,6 @@ from mcp.gateway.types import CallRequest, split_tool_name
 from mcp.models import Call, CallApproval, Tool
 from mcp.server import rest_renderer
 from nhi.api.views import ApiView
-from nhi.credentials import tokens
 from nhi.models import Identity, InvocationLog
 
 REFUSALS = (400, 403, 404, 413, 429, 502, 504)
@@ -57,7 +56,8 @@ class CallTool(ApiView):
 
     def _build_request(self) -> CallRequest:
         """Build the call. An invalid body is reported only after the decision whether the caller may see the tool."""
-        token = tokens.parse_known(self.request.META["HTTP_AUTHORIZATION"].strip().partition(" ")[2].strip())
+        token = self.caller.shown
+        assert token is not None  # identities show one
         try:
             fields = rest_renderer.parse_call_body(self.request.data)
         except InvalidInput as error:

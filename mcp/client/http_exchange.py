@@ -359,10 +359,11 @@ async def read_stream(response: aiohttp.ClientResponse, *, on_message: MessageLi
 
 
 def parse_events(parser: event_stream.EventStreamParser, chunk: bytes) -> Iterator[event_stream.ServerSentEvent]:
+    """Yield the events that are complete with this chunk. An event beyond the limit is a fault of the server."""
     try:
         yield from parser.feed(chunk)
-    except PayloadTooLarge:
-        message = f"The server sent an event of more than {RESULT_LIMIT >> 20} MiB."
+    except PayloadTooLarge as error:
+        message = f"The server sent an event of more than {error.details['limit'] >> 20} MiB."
         raise UpstreamFault("too_large", message, sent=True) from None
 
 

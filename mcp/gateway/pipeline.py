@@ -34,6 +34,8 @@ async def call_tool(request: CallRequest) -> CallResult:
         call_telemetry.count_call("unauthenticated", reasons.MALFORMED, time.monotonic() - started_at)
         return CallResult("unauthenticated", reasons.MALFORMED, NOT_FOR_CALLS_MESSAGE)
     batch_worker.require_capacity(request.token, request.source)
+    # Hash the arguments here, after the check of the capacity and before the worker's thread, which serves all calls.
+    _ = request.args_hash
     decision = await _decide(request)
     if isinstance(decision, CallLease):
         return await _execute(request, decision, started_at)
@@ -120,7 +122,8 @@ async def _finish_call(request: CallRequest, result: CallResult, started_at: flo
     result = replace(result, duration_ms=(time.monotonic() - started_at) * 1000)
     call_telemetry.count_call(result.status, result.reason, time.monotonic() - started_at)
     call_telemetry.log_call(request, result, time.monotonic() - started_at)
-    return result
+    # Entry points show results to callers.
+    return replace(result, operator_message=None)
 
 
 def _notify_task(waiting: WaitingCall) -> None:

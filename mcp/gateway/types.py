@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -75,12 +76,11 @@ class CallRequest:
     problem: str = ""
     problem_fields: tuple[tuple[str, str], ...] = ()
     call_id: UUID = field(default_factory=uuid7)
-    #: SHA-256 of the canonical arguments, by which approvals and readers of the log recognise them.
-    args_hash: str = field(init=False)
 
-    def __post_init__(self) -> None:
-        digest = hashlib.sha256(canonical_json.encode(self.arguments))
-        object.__setattr__(self, "args_hash", digest.hexdigest())
+    @cached_property
+    def args_hash(self) -> str:
+        """SHA-256 of the canonical arguments, by which approvals and readers of the log recognise them."""
+        return hashlib.sha256(canonical_json.encode(self.arguments)).hexdigest()
 
     @property
     def name(self) -> str:
@@ -165,14 +165,14 @@ CallDecision = CallLease | CallRefusal | SchemasNeeded
 class CallResult:
     """What became of a call, for its caller and for its log row. It contains no secret that Gatehouse knows.
 
-    A call that was sent has its lease, a refused call its refusal. A call without a valid token has neither.
+    An allowed call has its lease, a refused call its refusal. A call with a personal token has neither.
     """
 
     status: str
     reason: str = ""
     message: str = ""
     #: The message of the log row, where it names details that only operators may read.
-    operator_message: str | None = None
+    operator_message: str | None = field(default=None, repr=False)
     result: dict[str, Any] | None = field(default=None, repr=False)
     lease: CallLease | None = None
     refusal: CallRefusal | None = None
@@ -197,7 +197,7 @@ class CallResult:
 
     @property
     def held_lease(self) -> CallLease:
-        assert self.lease is not None  # only calls with a lease are sent and recorded with their outcome
+        assert self.lease is not None  # only allowed calls are recorded by their result
         return self.lease
 
     @property

@@ -76,7 +76,7 @@ def parse(token: str) -> ParsedBearerToken | None:
 
 
 def parse_known(token: str) -> ParsedBearerToken:
-    """Parse a token that Gatehouse has just issued, or accepted for this request."""
+    """Parse a token that Gatehouse issued. Raise ValueError for any other text."""
     parsed = parse(token)
     if parsed is None:
         raise ValueError("This is not a token of Gatehouse.")

@@ -12,10 +12,11 @@ import pytest
 from django.db import OperationalError, connection, transaction
 from psycopg.errors import LockNotAvailable
 
+from common import canonical_json
 from common.db import clock
 from common.errors import RecordUnavailable
 from mcp.gateway import arguments, pipeline
-from mcp.gateway.batch import batch_transaction, database, decision, result_writer
+from mcp.gateway.batch import batch_transaction, database, decision, result_writer, worker
 from mcp.gateway.batch.worker import BatchWorker, batch_worker
 from mcp.gateway.types import (
     CallLease,
@@ -24,6 +25,7 @@ from mcp.gateway.types import (
     CallResult,
     CheckedArguments,
     DatabaseUnavailable,
+    GatewayOverloaded,
 )
 from mcp.models import Breaker, Call, CallApproval
 from nhi.models import InvocationLog, RefusedAuthentication
@@ -227,6 +229,61 @@ def test_a_call_whose_row_was_held_for_too_long_is_decided_again(
     with desks(1) as (one,):
         assert one.decide(*wish(made)).result(10).reason == "approval_required"
     assert failures == [LockNotAvailable]
+
+
+def test_a_row_that_stays_held_ends_the_calls_and_not_the_worker(
+    far_side: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("An embedded database has no locks of single rows")
+    made = scene(far_side.url, requires_approval=True)
+    made.call()
+    monkeypatch.setattr(database, "SESSION_SETTINGS", ("SET lock_timeout = 200",))
+    reserve, tries, freed, held = batch_transaction.reserve_calls, [], threading.Event(), threading.Event()
+
+    def reserve_and_count(requests: Sequence[tuple[CallRequest, CheckedArguments]]) -> Any:
+        tries.append(1)
+        return reserve(requests)
+
+    monkeypatch.setattr(batch_transaction, "reserve_calls", reserve_and_count)
+    holder = threading.Thread(target=hold_approvals, args=(held, freed))
+    holder.start()
+    assert held.wait(10)
+    with desks(1) as (one,):
+        with pytest.raises(DatabaseUnavailable):
+            one.decide(*wish(made)).result(10)
+        assert len(tries) == 2
+        freed.set()
+        holder.join(10)
+        assert one.decide(*wish(made)).result(10).reason == "approval_required"
+
+
+def test_waiting_for_rows_ends_before_callers_give_up() -> None:
+    """A batch of results and a batch of requests, each tried twice."""
+    assert 4 * database.LOCK_TIMEOUT_MS / 1000 < worker.ANSWER_TIMEOUT_SECONDS
+
+
+def test_a_result_that_waits_to_be_written_keeps_no_body(made: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A body has up to 16 MiB, the row has none of it, and in an outage results wait."""
+    lease, bodies, write = held(made, "bot"), [], result_writer.write_results
+
+    def note_and_write(results: Sequence[CallResult]) -> Any:
+        bodies.extend(result.result for result in results)
+        return write(results)
+
+    monkeypatch.setattr(result_writer, "write_results", note_and_write)
+    assert batch_worker.record(CallResult("success", result={"content": []}, lease=lease)).result(10)
+    assert bodies == [None]
+
+
+def test_a_call_beyond_what_can_be_decided_costs_no_hash(made: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise GatewayOverloaded("Full.", retry_after=1)
+
+    monkeypatch.setattr(batch_worker, "require_capacity", refuse)
+    monkeypatch.setattr(canonical_json, "encode", lambda _: 1 / 0)
+    with pytest.raises(GatewayOverloaded):
+        made.call()
 
 
 def hold_approvals(held: threading.Event, freed: threading.Event) -> None:

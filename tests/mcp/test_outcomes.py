@@ -79,6 +79,7 @@ def mistakes(case: Case, tool: str, outcome: CallResult, made: Scene, far_side: 
         "outcome": ((outcome.status, outcome.reason, outcome.error_code), (case.outcome or case.row[0], *case.row[1:])),
         "held": (outcome.tool_is_visible, case.held),
         "message": (bool(outcome.message), case.row[0] != "success"),
+        "operator_message": (outcome.operator_message, None),
         "error_message": (bool(row.error_message), case.row[0] != "success"),
         "server": (row.tool_name, server),
         "method": (row.method, method.translate({0: "\\u0000", 0xD800: "\\ud800"})),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from common.egress import event_stream
 from common.errors import PayloadTooLarge
+from mcp.client.http_exchange import parse_events
 from mcp.protocol import headers, jsonrpc, legacy, modern
 from mcp.protocol.progress import ProgressFilter
 from mcp.protocol.upstream_errors import UpstreamError, UpstreamFault
@@ -53,6 +54,13 @@ def test_an_event_has_a_limit_however_it_is_made(chunk: bytes) -> None:
     with pytest.raises(PayloadTooLarge):
         for _ in range(LIMIT + 1):
             assert not list(parser.feed(chunk))
+
+
+def test_an_event_beyond_the_limit_is_a_fault_of_the_server() -> None:
+    with pytest.raises(UpstreamFault, match="too_large") as caught:
+        list(parse_events(event_stream.EventStreamParser(1 << 20), b"data: " + b"x" * (1 << 20)))
+    assert "more than 1 MiB" in caught.value.detail
+    assert caught.value.sent
 
 
 def test_many_small_events_have_none() -> None:

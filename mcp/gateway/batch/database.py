@@ -15,7 +15,7 @@ from django.db import connection, models
 from common.executors import use_unpooled_connection
 
 STATEMENT_TIMEOUT_MS = 2000
-LOCK_TIMEOUT_MS = 1000
+LOCK_TIMEOUT_MS = 500
 SESSION_SETTINGS = (
     f"SET statement_timeout = {STATEMENT_TIMEOUT_MS}",
     f"SET lock_timeout = {LOCK_TIMEOUT_MS}",

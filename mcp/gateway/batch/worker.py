@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 from uuid import UUID
 
@@ -45,14 +45,13 @@ MAX_STOP_SECONDS = 10.0
 #: How often a call is decided again because access changed between reading and writing.
 MAX_ATTEMPTS = 5
 DB_ERRORS = (OperationalError, InterfaceError)
-#: Another transaction held a row for too long. The database works and nothing was written, so a batch is tried again.
+#: Another transaction held a row for too long. The database works, so a batch is tried once more.
 #: A deadlock may end as either of them, whichever timeout passes first.
 LOCK_ERRORS = (DeadlockDetected, LockNotAvailable)
-
-
-CALLER_GONE_MESSAGE = "The caller went away, or the process that made the call was stopped."
 #: A hanging database can block the worker for longer than its statement timeouts. Callers get an error after this.
+#: It is longer than the lock timeouts of a batch of results and a batch of requests, each with its second try.
 ANSWER_TIMEOUT_SECONDS = 2.5
+CALLER_GONE_MESSAGE = "The caller went away, or the process that made the call was stopped."
 
 
 @dataclass
@@ -131,7 +130,8 @@ class BatchWorker:
 
     def record(self, result: CallResult) -> "Future[bool]":
         """Queue a result. The future is True when it is the call's row, False when the call was given up before."""
-        item = QueuedResult(result)
+        # The row has no body. During an outage results wait here, and bodies would fill the memory.
+        item = QueuedResult(replace(result, result=None))
         self._items.put_first(item)
         self._ensure_thread()
         return item.future
@@ -198,13 +198,16 @@ class BatchWorker:
         except RecordUnavailable as error:
             self._fail(items, error)
         except DB_ERRORS as error:
-            if tries > 1 and isinstance(error.__cause__, LOCK_ERRORS):
-                self._process_together(items, work, work_again, tries - 1)
-                return
-            log.warning("the database is away", exc_info=error)
-            with suppress(Exception):
-                connection.close()
-            self._fail(items, DatabaseUnavailable())
+            if not isinstance(error.__cause__, LOCK_ERRORS):
+                log.warning("the database is away", exc_info=error)
+                with suppress(Exception):
+                    connection.close()
+                self._fail(items, DatabaseUnavailable())
+            elif tries > 1:
+                self._process_together(items, work_again, work_again, tries - 1)
+            else:
+                log.warning("a row was locked for too long", exc_info=error)
+                self._fail(items, DatabaseUnavailable())
         except Exception as error:
             self._process_separately(items, work_again, error, tries)
 

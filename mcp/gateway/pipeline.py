@@ -119,11 +119,11 @@ async def _finish_call(request: CallRequest, result: CallResult, started_at: flo
         await status_changes.update_after_call(result.held_lease.server_id, result.service_verdict, result.log_message)
     if not recorded:
         result = CallResult(CallStatus.ERROR, "lost", LOST_MESSAGE, lease=result.lease)
-    result = replace(result, duration_ms=(time.monotonic() - started_at) * 1000)
-    call_telemetry.count_call(result.status, result.reason, time.monotonic() - started_at)
-    call_telemetry.log_call(request, result, time.monotonic() - started_at)
+    seconds = time.monotonic() - started_at
+    call_telemetry.count_call(result.status, result.reason, seconds)
+    call_telemetry.log_call(request, result, seconds)
     # Entry points show results to callers.
-    return replace(result, operator_message=None)
+    return replace(result, duration_ms=seconds * 1000, operator_message=None)
 
 
 def _notify_task(waiting: WaitingCall) -> None:

@@ -18,7 +18,8 @@ from common.executors import background_loop
 from mcp.client import transports
 from mcp.gateway.batch.worker import batch_worker
 from mcp.protocol.endpoints import find_server_name
-from mcp.server.mcp_handler import GatewayBackend, McpRequestHandler, ServerContext
+from mcp.server.exchange import GatewayBackend, McpExchange, ServerContext
+from mcp.server.mcp_handler import McpRequestHandler
 from mcp.server.request_headers import EndpointSettings
 from nhi.authorization import oauth
 
@@ -36,7 +37,8 @@ def make_application(gateway: GatewayBackend) -> AsgiApplication:
     )
 
     async def application(scope: dict[str, Any], receive: Receive, send: Any) -> None:
-        await McpRequestHandler(context, find_server_name(scope["path"]) or "", scope, receive, send).run()
+        server = find_server_name(scope["path"]) or ""
+        await McpRequestHandler(McpExchange(context, server, scope, receive, send)).run()
 
     return application
 

@@ -48,14 +48,18 @@ class McpNotification:
     The protocol defines none that a server acts on, and a request id in a notification proves no ownership."""
 
 
-def parse_request(headers: RequestHeaders, body: bytes) -> McpRequest | ErrorResponse | McpNotification:
-    """Parse a request. Return an error response if it is invalid."""
+def load_message(body: bytes) -> Any:
+    """Return the JSON value of a body. Return an `ErrorResponse` if the body is too long or not strict JSON."""
     if len(body) > MAX_BODY_BYTES:
         return http_error(413, f"The body is longer than {MAX_BODY_BYTES} bytes; that is the most.")
     try:
-        message = strict_json.loads(body)
+        return strict_json.loads(body)
     except strict_json.StrictJsonError as error:
         return protocol_error(errors.PARSE_ERROR, str(error))
+
+
+def parse_request(headers: RequestHeaders, message: Any) -> McpRequest | ErrorResponse | McpNotification:
+    """Parse a JSON value as a request. Return an error response if it is invalid."""
     problem = _find_envelope_problem(message)
     if problem:
         return protocol_error(errors.INVALID_REQUEST, problem)

@@ -30,10 +30,9 @@ class McpResponseWriter:
         self._events: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._stream: asyncio.Task[None] | None = None
 
-    async def send_error(self, error_response: ErrorResponse) -> None:
-        await self.send_body(
-            error_response.status, results.encode_message(error_response.envelope), error_response.headers
-        )
+    async def send_error(self, error_response: ErrorResponse, headers: HeaderPairs = ()) -> None:
+        body = results.encode_message(error_response.envelope)
+        await self.send_body(error_response.status, body, (*error_response.headers, *headers))
 
     async def send_body(self, status: int, body: bytes, headers: HeaderPairs = ()) -> None:
         """Send the answer: as the last event if a stream is open, whose status is already sent, otherwise as JSON."""

@@ -9,7 +9,7 @@ from mcp_types import jsonrpc
 from mcp.server import errors, request_headers, request_parser
 from mcp.server.errors import ErrorResponse
 from mcp.server.request_parser import McpNotification, McpRequest
-from tests.front.asking import META, VERSION, Headers, body, headers, message
+from tests.front.asking import META, VERSION, Headers, body, headers, message, parsed
 
 pytestmark = pytest.mark.capability("MCP-06")
 PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -20,9 +20,7 @@ CALL = message()
 def read(
     of: Any, given: Headers | None = None, raw: bytes | None = None
 ) -> McpRequest | ErrorResponse | McpNotification:
-    return request_parser.parse_request(
-        request_headers.read_headers(headers(of) if given is None else given), body(of) if raw is None else raw
-    )
+    return parsed(headers(of) if given is None else given, body(of) if raw is None else raw)
 
 
 def refused(of: Any, given: Headers | None = None, raw: bytes | None = None) -> ErrorResponse:

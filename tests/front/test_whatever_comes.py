@@ -14,7 +14,7 @@ from mcp.server import request_headers, request_parser
 from mcp.server.errors import ErrorResponse
 from mcp.server.request_headers import EndpointSettings
 from mcp.server.request_parser import McpNotification, McpRequest
-from tests.front.asking import META, NAMED, VERSION, headers, message
+from tests.front.asking import META, NAMED, VERSION, headers, message, parsed
 
 pytestmark = pytest.mark.capability("MCP-06")
 SERVER = Path(request_parser.__file__).parent
@@ -58,7 +58,7 @@ def sound(found: McpRequest | ErrorResponse | McpNotification, sent: Any = None)
 @given(some.binary(max_size=200), HEADERS)
 @example(b"\x80", [])
 def test_bytes(raw: bytes, given_headers: list[tuple[bytes, bytes]]) -> None:
-    sound(request_parser.parse_request(request_headers.read_headers(given_headers), raw))
+    sound(parsed(given_headers, raw))
 
 
 @given(MESSAGES)
@@ -73,7 +73,7 @@ def test_messages_with_the_headers_that_belong_to_them(sent: dict[str, Any]) -> 
         for name, value in pairs.items()
         if isinstance(value, str) and value.isprintable()
     ]
-    sound(request_parser.parse_request(request_headers.read_headers(given_headers), json.dumps(sent).encode()), sent)
+    sound(parsed(given_headers, json.dumps(sent).encode()), sent)
 
 
 @given(HEADERS)
@@ -90,9 +90,7 @@ def test_headers_alone(given_headers: list[tuple[bytes, bytes]]) -> None:
 @given(HEADERS)
 def test_a_right_message_passes_only_with_headers_that_say_the_same(extra: list[tuple[bytes, bytes]]) -> None:
     right = message()
-    found = request_parser.parse_request(
-        request_headers.read_headers([*headers(right), *extra]), json.dumps(right).encode()
-    )
+    found = parsed([*headers(right), *extra], json.dumps(right).encode())
     doubled = {name for name, _ in extra} & {name.encode() for name in request_headers.ROUTING_HEADERS}
     assert isinstance(found, ErrorResponse) == bool(doubled)
 

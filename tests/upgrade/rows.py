@@ -25,7 +25,7 @@ from mcp.models import (
     CallSlot,
     HealthReport,
 )
-from mcp.server import mcp_handler
+from mcp.server import exchange
 from mcp.servers import lifecycle
 from mcp.tools import catalogue
 from nhi import actors, processes
@@ -155,7 +155,7 @@ def identity_tokens() -> dict[str, str]:
 def mcp_cursor() -> str:
     """The agent's page of tools that begins behind `a`."""
     caller = Identity.objects.get(name=AGENT)
-    return SignedCursors(mcp_handler.sign_cursor, str(caller.pk), "").encode_cursor("a", now=FAR.timestamp())
+    return SignedCursors(exchange.sign_cursor, str(caller.pk), "").encode_cursor("a", now=FAR.timestamp())
 
 
 def postpone_ends() -> None:

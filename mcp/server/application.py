@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from common import egress
+from common.asgi import clients
 from common.asgi.bodies import AsgiApplication, Receive
 from common.asgi.headers import security_headers
 from common.asgi.hosts import is_allowed_host
@@ -45,6 +46,7 @@ def make_application(gateway: GatewayBackend) -> AsgiApplication:
 
 async def close() -> None:
     """Shut down: wait until cancelled calls are recorded, then close the connections."""
+    clients.cancel_continued_calls()
     await _wait_for_rows()
     await asyncio.to_thread(batch_worker.stop)
     await _close_connections()

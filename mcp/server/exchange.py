@@ -99,7 +99,7 @@ class McpExchange:
             return request_headers.unauthenticated_error(self.context.settings, listing.reason, listing.message)
         return listing
 
-    def build_call(self, request: McpRequest) -> CallRequest:
+    def build_call(self, request: McpRequest, *, cancel_key: str = "") -> CallRequest:
         server, tool = (self.server, request.name) if self.server else split_tool_name(request.name)
         assert self._token is not None  # requests without a token are refused by their headers
         return CallRequest(
@@ -114,6 +114,7 @@ class McpExchange:
             on_progress=None
             if request.progress_token is None
             else self._progress_callback(ProgressNotificationBuilder(request.progress_token)),
+            cancel_key=cancel_key,
         )
 
     def _progress_callback(self, notifier: ProgressNotificationBuilder) -> OnProgress:

@@ -1,4 +1,4 @@
-"""Handles one HTTP request to an MCP endpoint: checks its headers, and answers it in protocol 2026-07-28."""
+"""Handles one HTTP request to an MCP endpoint: checks its headers, and answers it if it is of protocol 2026-07-28."""
 
 import asyncio
 import logging
@@ -12,6 +12,8 @@ from mcp.gateway.types import CallResult
 from mcp.server import mcp_renderer, request_headers, request_parser, results
 from mcp.server.errors import ErrorResponse
 from mcp.server.exchange import McpExchange
+from mcp.server.handshake import message_parser
+from mcp.server.handshake.session_handler import SessionRequestHandler
 from mcp.server.request_parser import McpNotification, McpRequest
 from mcp.server.response_writer import KEEP_ALIVE_SECONDS
 
@@ -33,7 +35,23 @@ class McpRequestHandler:
                 log.debug("a client went away before its request was whole")
 
     async def _run(self) -> None:
-        request = self._check_headers() or await self._read_request()
+        error_response = self._check_headers()
+        if error_response is not None:
+            await self._writer.send_error(error_response)
+        elif self._exchange.method == "DELETE":
+            await SessionRequestHandler(self._exchange).end_session()
+        else:
+            await self._answer(await self._exchange.read_message())
+
+    async def _answer(self, message: Any) -> None:
+        if isinstance(message, ErrorResponse):
+            await self._writer.send_error(message)
+        elif message_parser.uses_handshake(self._exchange.headers, message):
+            await SessionRequestHandler(self._exchange).answer(message)
+        else:
+            await self._answer_request(request_parser.parse_request(self._exchange.headers, message))
+
+    async def _answer_request(self, request: McpRequest | McpNotification | ErrorResponse) -> None:
         if isinstance(request, ErrorResponse):
             await self._writer.send_error(request)
         elif isinstance(request, McpNotification):
@@ -49,14 +67,8 @@ class McpRequestHandler:
         return (
             request_headers.check_request(exchange.method, exchange.headers, self._context.settings)
             or exchange.check_bearer()
-            or request_headers.check_content_headers(exchange.headers)
+            or (request_headers.check_content_headers(exchange.headers) if exchange.method == "POST" else None)
         )
-
-    async def _read_request(self) -> McpRequest | McpNotification | ErrorResponse:
-        message = await self._exchange.read_message()
-        if isinstance(message, ErrorResponse):
-            return message
-        return request_parser.parse_request(self._exchange.headers, message)
 
     async def _answer_listing(self, request: McpRequest) -> None:
         """Answer discovery and tool lists, which both require a valid token."""

@@ -11,6 +11,7 @@ from mcp.gateway import call_statistics
 from mcp.gateway.batch import result_writer
 from mcp.limits import breakers, budgets
 from mcp.models import Server
+from mcp.server.handshake import sessions
 from mcp.servers import health
 from mcp.tools import definitions
 
@@ -57,3 +58,4 @@ def queue_refresh(server_id: UUID) -> None:
 def tidy() -> None:
     call_statistics.roll_up()
     health.remove_old_reports()
+    sessions.remove_expired()

@@ -112,7 +112,8 @@ CAPABILITIES: dict[str, Promise] = {
         "mcp.gateway.batch.facts:_definition_condition = return None",
     ),
     "MCP-06": Promise(
-        "The gateway is an MCP server of protocol 2026-07-28 itself, for what its caller was granted.",
+        "The gateway is an MCP server of protocol 2026-07-28 and, in sessions, of those from 2025-03-26 on, for what "
+        "its caller was granted.",
         "mcp.server.request_parser:parse_request = raise",
         "tests/front/test_door.py",
     ),

@@ -9,6 +9,7 @@ from typing import Any
 
 from common.executors import run_in_thread
 from mcp.gateway import arguments, call_telemetry, public_messages, tool_list, types, upstream_call
+from mcp.gateway.batch.active_calls import CANCEL_REASON
 from mcp.gateway.batch.worker import CALLER_GONE_MESSAGE, batch_worker
 from mcp.gateway.types import CallLease, CallRefusal, CallRequest, CallResult, SchemasNeeded
 from mcp.servers import status_changes
@@ -24,6 +25,7 @@ list_tools = tool_list.list_tools
 
 UNEXPECTED_MESSAGE = "Something went wrong here. Name the request id when you report it."
 ACCESS_ENDED_MESSAGE = "The caller's access ended while the call was under way."
+CANCELLED_MESSAGE = "The caller cancelled the call. It may have had an effect."
 NOT_FOR_CALLS_MESSAGE = "This token is not one that may call tools."
 LOST_MESSAGE = "This call had been given up as lost."
 
@@ -81,7 +83,8 @@ async def _execute(request: CallRequest, lease: CallLease, started_at: float) ->
                 await _finish_call(request, result, started_at, sent_at)
                 raise
             asyncio.current_task().uncancel()  # type: ignore[union-attr]  # every loop runs its coroutines in a task
-            result = CallResult(CallStatus.ERROR, cancel_signal.reason, ACCESS_ENDED_MESSAGE, lease=lease)
+            message = CANCELLED_MESSAGE if cancel_signal.reason == CANCEL_REASON else ACCESS_ENDED_MESSAGE
+            result = CallResult(CallStatus.ERROR, cancel_signal.reason, message, lease=lease)
         except Exception:
             # An error of Gatehouse itself; the call still gets its row.
             result = CallResult(CallStatus.ERROR, "unexpected", UNEXPECTED_MESSAGE, lease=lease)

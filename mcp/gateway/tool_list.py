@@ -9,9 +9,9 @@ from common.context import RequestContext, bind_context
 from common.executors import run_in_thread
 from common.ids import uuid7
 from mcp.choices import DefinitionState
+from mcp.gateway import callers
 from mcp.models import Tool
 from nhi.access import effective_access
-from nhi.authorization import authentication, oauth
 from nhi.authorization.authentication import Unauthenticated
 from nhi.models import Identity
 
@@ -34,16 +34,11 @@ async def list_tools(bearer: str, *, server: str = "", source: str = "") -> Tool
 def _list_tools_blocking(bearer: str, server: str, source: str) -> ToolListing | Unauthenticated:
     with bind_context(RequestContext(uuid7(), source)):
         try:
-            caller = authentication.authenticate(bearer, audience=oauth.mcp_resource())
+            caller = callers.authenticate_caller(bearer)
         except Unauthenticated as error:
             return error
-    identity = caller.loaded_facts.identity
-    if identity is None:
-        return Unauthenticated("identities_only", "Only an identity calls tools; people use the console.")
-    scope = tuple(caller.loaded_facts.token.scope.split()) if caller.loaded_facts.token else ()
-    return ToolListing(
-        identity.pk, [describe_tool(tool, server) for tool in find_callable_tools(identity, server, scope)]
-    )
+    tools = find_callable_tools(caller.identity, server, caller.scope)
+    return ToolListing(caller.identity.pk, [describe_tool(tool, server) for tool in tools])
 
 
 def find_callable_tools(identity: Identity, server: str = "", scope: tuple[str, ...] = ()) -> list[Tool]:

@@ -72,6 +72,8 @@ class CallRequest:
     context: CallContext = field(default_factory=CallContext)
     entry_point: str = "rest"
     on_progress: OnProgress | None = field(default=None, repr=False)
+    #: The key by which the client can cancel the call from any connection; empty if it cannot.
+    cancel_key: str = ""
     #: Why the arguments could not be parsed. Whether the caller may know the tool is still decided.
     problem: str = ""
     problem_fields: tuple[tuple[str, str], ...] = ()

@@ -33,6 +33,8 @@ class Call(models.Model):
     deadline = models.DateTimeField()
     #: Why the owner must cancel the call; empty while the call may continue.
     stop_reason = models.CharField(max_length=64, blank=True)
+    #: The key by which the client cancels the call; empty where a closed connection cancels it.
+    cancel_key = models.CharField(max_length=64, blank=True, default="", db_default="", editable=False)
     #: The fields of the log row that are known before the call.
     row = models.JSONField()
 
@@ -42,6 +44,7 @@ class Call(models.Model):
         indexes = [
             models.Index(fields=["deadline"], name="mcp_call_by_deadline"),
             models.Index(fields=["agent_id"], name="mcp_call_by_agent"),
+            models.Index(fields=["cancel_key"], condition=~Q(cancel_key=""), name="mcp_call_by_cancel_key"),
         ]
 
     def __str__(self) -> str:

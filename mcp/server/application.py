@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from common import egress
+from common.asgi import client_disconnect
 from common.asgi.bodies import AsgiApplication, Receive
 from common.asgi.headers import security_headers
 from common.asgi.hosts import is_allowed_host
@@ -18,7 +19,8 @@ from common.executors import background_loop
 from mcp.client import transports
 from mcp.gateway.batch.worker import batch_worker
 from mcp.protocol.endpoints import find_server_name
-from mcp.server.mcp_handler import GatewayBackend, McpRequestHandler, ServerContext
+from mcp.server.exchange import GatewayBackend, McpExchange, ServerContext
+from mcp.server.mcp_handler import McpRequestHandler
 from mcp.server.request_headers import EndpointSettings
 from nhi.authorization import oauth
 
@@ -36,13 +38,15 @@ def make_application(gateway: GatewayBackend) -> AsgiApplication:
     )
 
     async def application(scope: dict[str, Any], receive: Receive, send: Any) -> None:
-        await McpRequestHandler(context, find_server_name(scope["path"]) or "", scope, receive, send).run()
+        server = find_server_name(scope["path"]) or ""
+        await McpRequestHandler(McpExchange(context, server, scope, receive, send)).run()
 
     return application
 
 
 async def close() -> None:
     """Shut down: wait until cancelled calls are recorded, then close the connections."""
+    client_disconnect.cancel_continued_calls()
     await _wait_for_rows()
     await asyncio.to_thread(batch_worker.stop)
     await _close_connections()

@@ -78,7 +78,7 @@ def wrap_result(request_id: RequestId, result: JsonObject) -> JsonObject:
     return {"jsonrpc": "2.0", "id": request_id, "result": result}
 
 
-def encode_message(message: JsonObject) -> bytes:
+def encode_message(message: JsonObject | list[JsonObject]) -> bytes:
     try:
         return orjson.dumps(message)
     except TypeError:

@@ -9,10 +9,14 @@ from functools import lru_cache
 from mcp.server.errors import ErrorResponse, http_error
 
 ROUTING_HEADERS = ("mcp-protocol-version", "mcp-method", "mcp-name")
-SINGLE_HEADERS = frozenset({*ROUTING_HEADERS, "authorization", "content-type", "host", "origin", "x-request-id"})
+SINGLE_HEADERS = frozenset(
+    {*ROUTING_HEADERS, "mcp-session-id", "authorization", "content-type", "host", "origin", "x-request-id"}
+)
 LIST_HEADERS = frozenset({"accept", "x-forwarded-for"})
 KNOWN_HEADERS = {name.encode(): name for name in SINGLE_HEADERS | LIST_HEADERS}
 ENCODED_PREFIX, ENCODED_SUFFIX = "=?base64?", "?="
+#: The revisions whose clients begin with `initialize`. A client that names another one has no session.
+HANDSHAKE_VERSIONS = frozenset({"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"})
 EVENT_STREAM_TYPE, JSON_TYPE = "text/event-stream", "application/json"
 
 
@@ -90,7 +94,10 @@ def _has_zero_weight(part: str) -> bool:
     return any(word.startswith("q=") and not word[2:].strip("0.") for word in weights)
 
 
-ALLOW_POST_HEADER = (b"allow", b"POST")
+def may_have_session(headers: RequestHeaders) -> bool:
+    """Whether the version header names a handshake revision, or is absent."""
+    version = headers.values.get("mcp-protocol-version")
+    return version is None or version in HANDSHAKE_VERSIONS
 
 
 @dataclass(frozen=True)
@@ -108,9 +115,11 @@ def check_request(method: str, headers: RequestHeaders, settings: EndpointSettin
         return http_error(421, "This host name is not one of this server's.")
     if "origin" in headers.values and not _is_own_origin(headers, settings):
         return http_error(403, "Requests from pages of another origin are refused.")
-    if method != "POST":
-        return http_error(405, "Send requests with POST; there is no session and no stream to open.", ALLOW_POST_HEADER)
-    return None
+    has_session = may_have_session(headers)
+    if method == "POST" or (method == "DELETE" and has_session):
+        return None
+    message = "Send requests with POST; there is no stream to open. Only a session can be ended, with DELETE."
+    return http_error(405, message, (b"allow", b"POST, DELETE" if has_session else b"POST"))
 
 
 def _is_own_origin(headers: RequestHeaders, settings: EndpointSettings) -> bool:

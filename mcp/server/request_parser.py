@@ -1,7 +1,7 @@
 """Parses MCP requests of protocol 2026-07-28. The first check that fails determines the error."""
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeGuard
 
 from common import strict_json
 from mcp.server import errors
@@ -10,7 +10,6 @@ from mcp.server.request_headers import RequestHeaders
 
 LATEST_VERSION = "2026-07-28"
 SUPPORTED_VERSIONS = (LATEST_VERSION,)
-HANDSHAKE_VERSIONS = frozenset({"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"})
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_ID_CHARS, MAX_NAME_CHARS = 1000, 300
 INTEGER_RANGE = range(-(2**63), 2**63)
@@ -48,15 +47,19 @@ class McpNotification:
     The protocol defines none that a server acts on, and a request id in a notification proves no ownership."""
 
 
-def parse_request(headers: RequestHeaders, body: bytes) -> McpRequest | ErrorResponse | McpNotification:
-    """Parse a request. Return an error response if it is invalid."""
+def load_message(body: bytes) -> Any:
+    """Return the JSON value of a body. Return an `ErrorResponse` if the body is too long or not strict JSON."""
     if len(body) > MAX_BODY_BYTES:
         return http_error(413, f"The body is longer than {MAX_BODY_BYTES} bytes; that is the most.")
     try:
-        message = strict_json.loads(body)
+        return strict_json.loads(body)
     except strict_json.StrictJsonError as error:
         return protocol_error(errors.PARSE_ERROR, str(error))
-    problem = _find_envelope_problem(message)
+
+
+def parse_request(headers: RequestHeaders, message: Any) -> McpRequest | ErrorResponse | McpNotification:
+    """Parse a JSON value as a request. Return an error response if it is invalid."""
+    problem = find_envelope_problem(message)
     if problem:
         return protocol_error(errors.INVALID_REQUEST, problem)
     if "id" not in message:
@@ -65,7 +68,8 @@ def parse_request(headers: RequestHeaders, body: bytes) -> McpRequest | ErrorRes
     return request.with_id(message["id"]) if isinstance(request, ErrorResponse) else request
 
 
-def _find_envelope_problem(message: Any) -> str:
+def find_envelope_problem(message: Any) -> str:
+    """Return why the value is no request and no notification; empty if it is one."""
     if not isinstance(message, dict):
         return "Send one JSON-RPC object; arrays of them are not served."
     if "id" in message and not is_request_id(message["id"]):
@@ -75,7 +79,7 @@ def _find_envelope_problem(message: Any) -> str:
     return ""
 
 
-def is_request_id(value: Any) -> bool:
+def is_request_id(value: Any) -> TypeGuard[RequestId]:
     """Whether the value is a string or a 64-bit integer. Booleans are no integers."""
     if isinstance(value, str):
         return len(value) <= MAX_ID_CHARS
@@ -91,11 +95,7 @@ def _parse_method(
     headers: RequestHeaders, request_id: RequestId, method: str, params: Any
 ) -> McpRequest | ErrorResponse:
     meta: Any = params.get("_meta") if isinstance(params, dict) else None
-    error_response = (
-        _check_era(headers, method, params, meta)
-        or _check_metadata(params, meta)
-        or _check_routing_headers(headers, method, params)
-    )
+    error_response = _check_metadata(params, meta) or _check_routing_headers(headers, method, params)
     if error_response is not None:
         return error_response
     version = meta[PROTOCOL_VERSION_KEY]
@@ -103,20 +103,8 @@ def _parse_method(
         return unsupported_version_error(version)
     if method not in METHODS:
         return protocol_error(errors.METHOD_NOT_FOUND, "There is no such method here.", method=method[:MAX_NAME_CHARS])
-    return _parse_parameters(request_id, method, params, meta)
-
-
-def _check_era(headers: RequestHeaders, method: str, params: Any, meta: Any) -> ErrorResponse | None:
-    """Refuse clients of the handshake versions, which send no metadata, with the list of supported versions."""
-    if isinstance(meta, dict) and PROTOCOL_VERSION_KEY in meta:
-        return None
-    version = headers.get("mcp-protocol-version")
-    if version in HANDSHAKE_VERSIONS:
-        return unsupported_version_error(version)
-    if method == "initialize" and not version:
-        requested = params.get("protocolVersion") if isinstance(params, dict) else None
-        return unsupported_version_error(requested if isinstance(requested, str) else "")
-    return None
+    capabilities = frozenset(meta[CLIENT_CAPABILITIES_KEY])
+    return parse_parameters(request_id, method, params, meta, version=version, capabilities=capabilities)
 
 
 def unsupported_version_error(requested: str) -> ErrorResponse:
@@ -128,11 +116,11 @@ def unsupported_version_error(requested: str) -> ErrorResponse:
 
 def _check_metadata(params: Any, meta: Any) -> ErrorResponse | None:
     if not isinstance(params, dict) or not isinstance(meta, dict):
-        return _invalid_params_error("A request has params with a _meta object.")
+        return invalid_params_error("A request has params with a _meta object.")
     if not isinstance(meta.get(PROTOCOL_VERSION_KEY), str):
-        return _invalid_params_error(f"params._meta must hold {PROTOCOL_VERSION_KEY}, a string.")
+        return invalid_params_error(f"params._meta must hold {PROTOCOL_VERSION_KEY}, a string.")
     if not isinstance(meta.get(CLIENT_CAPABILITIES_KEY), dict):
-        return _invalid_params_error(f"params._meta must hold {CLIENT_CAPABILITIES_KEY}, an object.")
+        return invalid_params_error(f"params._meta must hold {CLIENT_CAPABILITIES_KEY}, an object.")
     return None
 
 
@@ -147,38 +135,43 @@ def _check_routing_headers(headers: RequestHeaders, method: str, params: dict[st
         return _header_mismatch_error("Mcp-Name", "nothing") if "mcp-name" in headers.repeated else None
     name = params.get(key)
     if not isinstance(name, str) or not name:
-        return _invalid_params_error(f"params.{key} must be a string.")
+        return invalid_params_error(f"params.{key} must be a string.")
     return None if headers.matches("mcp-name", name) else _header_mismatch_error("Mcp-Name", f"params.{key}")
 
 
-def _parse_parameters(
-    request_id: RequestId, method: str, params: dict[str, Any], meta: dict[str, Any]
+def parse_parameters(
+    request_id: RequestId,
+    method: str,
+    params: dict[str, Any],
+    meta: dict[str, Any],
+    *,
+    version: str,
+    capabilities: frozenset[str] = frozenset(),
 ) -> McpRequest | ErrorResponse:
+    """Parse the parameters of discovery, a list or a call. The name of a call has been checked."""
     token = meta.get("progressToken")
     if token is not None and not is_request_id(token):
-        return _invalid_params_error("A progressToken is a string or a whole number.")
+        return invalid_params_error("A progressToken is a string or a whole number.")
     if method == "tools/call":
-        return _parse_call(request_id, params, meta, token)
+        call = McpRequest(request_id, method, version, params["name"], progress_token=token, capabilities=capabilities)
+        return _parse_arguments(call, params, meta)
     cursor = params.get("cursor")
     if cursor is not None and not isinstance(cursor, str):
-        return _invalid_params_error("A cursor is a string that a list before gave.")
-    return McpRequest(request_id, method, meta[PROTOCOL_VERSION_KEY], cursor=cursor)
+        return invalid_params_error("A cursor is a string that a list before gave.")
+    return McpRequest(request_id, method, version, cursor=cursor)
 
 
-def _parse_call(
-    request_id: RequestId, params: dict[str, Any], meta: dict[str, Any], token: RequestId | None
-) -> McpRequest | ErrorResponse:
+def _parse_arguments(call: McpRequest, params: dict[str, Any], meta: dict[str, Any]) -> McpRequest | ErrorResponse:
+    """Return the call with its arguments and its context."""
     arguments, context = params.get("arguments", {}), meta.get(CONTEXT_KEY, {})
     if not isinstance(arguments, dict):
-        return _invalid_params_error("params.arguments must be an object.")
+        return invalid_params_error("params.arguments must be an object.")
     if "inputResponses" in params or "requestState" in params:
-        return _invalid_params_error("This server asks for no further input, so there is no round to continue.")
+        return invalid_params_error("This server asks for no further input, so there is no round to continue.")
     if not _is_valid_context(context):
         limits = ", ".join(f"{name} (at most {max_chars})" for name, max_chars in CONTEXT_FIELDS.items())
-        return _invalid_params_error(f"_meta's {CONTEXT_KEY} is an object of strings: {limits}.")
-    capabilities = frozenset(meta[CLIENT_CAPABILITIES_KEY])
-    version = meta[PROTOCOL_VERSION_KEY]
-    return McpRequest(request_id, "tools/call", version, params["name"], arguments, None, token, context, capabilities)
+        return invalid_params_error(f"_meta's {CONTEXT_KEY} is an object of strings: {limits}.")
+    return replace(call, arguments=arguments, context=context)
 
 
 def _is_valid_context(context: Any) -> bool:
@@ -187,7 +180,7 @@ def _is_valid_context(context: Any) -> bool:
     )
 
 
-def _invalid_params_error(message: str) -> ErrorResponse:
+def invalid_params_error(message: str) -> ErrorResponse:
     return protocol_error(errors.INVALID_PARAMS, message)
 
 

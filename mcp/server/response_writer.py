@@ -29,11 +29,11 @@ class McpResponseWriter:
         self._headers = headers
         self._events: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._stream: asyncio.Task[None] | None = None
+        self._is_abandoned = False
 
-    async def send_error(self, error_response: ErrorResponse) -> None:
-        await self.send_body(
-            error_response.status, message_builder.encode_message(error_response.envelope), error_response.headers
-        )
+    async def send_error(self, error_response: ErrorResponse, headers: HeaderPairs = ()) -> None:
+        body = message_builder.encode_message(error_response.envelope)
+        await self.send_body(error_response.status, body, (*error_response.headers, *headers))
 
     async def send_body(self, status: int, body: bytes, headers: HeaderPairs = ()) -> None:
         """Send the answer: as the last event if a stream is open, whose status is already sent, otherwise as JSON."""
@@ -45,7 +45,15 @@ class McpResponseWriter:
             return
         self._events.put_nowait(None)
         await self._stream
-        await self._send_part(message_builder.encode_event(body), last=True)
+        await self._send_part(message_builder.encode_event(body) if body else b"", last=True)
+
+    async def send_empty_stream(self) -> None:
+        """End the stream, or send one without events: the answer to a request that its client has cancelled."""
+        if self._stream is None:
+            await self._send_head(200, STREAM_HEADERS)
+            await self._send_part(b"", last=True)
+        else:
+            await self.send_body(200, b"")
 
     def send_event(self, body: bytes) -> None:
         """Open the stream if necessary and queue an event. Never block: a slow client must not slow the upstream."""
@@ -60,11 +68,13 @@ class McpResponseWriter:
             self._open_stream()
 
     def abandon(self) -> None:
+        """Send nothing more: the client has disconnected."""
+        self._is_abandoned = True
         if self._stream is not None:
             self._stream.cancel()
 
     def _open_stream(self) -> None:
-        if self._stream is None:
+        if self._stream is None and not self._is_abandoned:
             self._stream = asyncio.get_running_loop().create_task(self._send_events())
 
     async def _send_events(self) -> None:

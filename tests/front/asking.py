@@ -3,6 +3,10 @@
 import json
 from typing import Any
 
+from mcp.server import request_headers, request_parser
+from mcp.server.errors import ErrorResponse
+from mcp.server.request_parser import McpNotification, McpRequest
+
 VERSION = "2026-07-28"
 META = {
     "io.modelcontextprotocol/protocolVersion": VERSION,
@@ -38,3 +42,11 @@ def headers(of: Any, **changed: str | None) -> Headers:
 
 def body(of: Any) -> bytes:
     return json.dumps(of).encode()
+
+
+def parsed(given: Headers, raw: bytes) -> McpRequest | ErrorResponse | McpNotification:
+    """What the server makes of a whole request of this protocol."""
+    loaded = request_parser.load_message(raw)
+    if isinstance(loaded, ErrorResponse):
+        return loaded
+    return request_parser.parse_request(request_headers.read_headers(given), loaded)

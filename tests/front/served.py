@@ -9,7 +9,7 @@ import uvicorn
 
 from common.asgi.bodies import AsgiApplication
 from mcp.server import application as asgi
-from mcp.server.mcp_handler import GatewayBackend
+from mcp.server.exchange import GatewayBackend
 from tests.services.waiting import wait_for
 
 DEADLINE = 10.0

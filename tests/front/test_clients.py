@@ -58,15 +58,6 @@ def test_a_call_that_the_official_client_gives_up_is_cancelled() -> None:
     assert said["calls"][0]["cancelled"] is True
 
 
-@pytest.mark.parametrize("old", [False, True])
-def test_an_official_client_of_the_handshake_is_turned_away_at_once(old: bool) -> None:
-    gateway = Gateway()
-    with served(gateway) as url:
-        said = sdk_client(url, TOKEN, "--version", "2025-11-25", "--list", old=old, within=DEADLINE)
-    assert "error" in said
-    assert not gateway.asked
-
-
 def test_an_official_client_without_a_token_is_turned_away() -> None:
     with served(Gateway()) as url:
         assert "error" in sdk_client(url, "--list")

@@ -6,16 +6,16 @@ import pytest
 
 from common.errors import InvalidInput
 from mcp.gateway.types import CallContext
-from mcp.server import request_headers, request_parser, rest_renderer
+from mcp.server import rest_renderer
 from mcp.server.request_parser import CONTEXT_FIELDS, CONTEXT_KEY, McpRequest
-from tests.front.asking import META, body, headers, message
+from tests.front.asking import META, body, headers, message, parsed
 
 pytestmark = pytest.mark.capability("MCP-06", "MCP-07")
 
 
 def over_mcp(said: dict[str, Any]) -> CallContext | None:
     of = message(meta={**META, CONTEXT_KEY: said})
-    found = request_parser.parse_request(request_headers.read_headers(headers(of)), body(of))
+    found = parsed(headers(of), body(of))
     return rest_renderer.build_call_context(found.context) if isinstance(found, McpRequest) else None
 
 

@@ -154,14 +154,6 @@ def test_what_fails_here_fails_closed(method: str, error: Exception, status: int
     assert b"10.0.0.5" not in found.body
 
 
-def test_a_handshake_is_told_what_is_spoken() -> None:
-    sent = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}}
-    found = ask(Gateway(), sent, mcp_protocol_version=None, mcp_method=None)
-    assert found.status == 400
-    assert found.answer["error"]["code"] == -32022
-    assert found.answer["error"]["data"] == {"supported": [VERSION], "requested": "2025-06-18"}
-
-
 def test_a_notification_is_202_and_empty() -> None:
     async def once() -> Client:
         raw = body({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})

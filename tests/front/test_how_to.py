@@ -7,6 +7,7 @@ import pytest
 
 from mcp.server import request_headers, request_parser
 from mcp.server.request_parser import McpRequest
+from tests.front.asking import parsed
 from tests.services.house import ROOT
 
 pytestmark = pytest.mark.capability("MCP-06")
@@ -18,9 +19,10 @@ def test_the_request_that_is_shown_is_read() -> None:
     assert found
     words = shlex.split(found[1].replace("\\\n", " "))
     pairs = [words[at + 1].split(": ", 1) for at, word in enumerate(words) if word == "-H"]
-    head = request_headers.read_headers([(name.lower().encode(), value.encode()) for name, value in pairs])
+    sent = [(name.lower().encode(), value.encode()) for name, value in pairs]
+    head = request_headers.read_headers(sent)
     assert request_headers.check_content_headers(head) is None
-    asked = request_parser.parse_request(head, words[words.index("-d") + 1].encode())
+    asked = parsed(sent, words[words.index("-d") + 1].encode())
     assert isinstance(asked, McpRequest)
     assert (asked.name, asked.arguments) == ("todo__create_todo", {"title": "Buy milk"})
 

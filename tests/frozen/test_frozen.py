@@ -53,6 +53,7 @@ def test_dataclasses_that_are_stored_or_sent_keep_their_fields(fields: str) -> N
         ("cursor", "dd2130007d8fcef727863f238177e67c4de8290eb0814847ac1d4fdfc6669085"),
         ("short-token", "c7594fc113c37e23bcb85f6606aa4e36e86af2b45a8f8862b94b53eed767479b"),
         ("mcp-cursor", "b366fcd2f958ab2d8be824e457c4e1ddb58257b0e281c880090fd6a12243d7c4"),
+        ("mcp-session", "7f000881b43bf995ae96fa095d845f89d7caf7c0dc1d7896463e1eb5633e69e5"),
         ("a2a-cursor", "c32c9d359ef03df126fae666962997c08c3488e099bf7f2036376390b564a4bb"),
         ("card/1", "58e2d670ea005fb1bc9566b032331c38648cd74bcc99736a63b1371c5c1deec4"),
         ("card/2", "f8662c14e7836bfc360b4e328d6f87a5e84f1846148b0b2c8751cba40c9f21ed"),

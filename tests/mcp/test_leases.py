@@ -35,12 +35,12 @@ pytestmark = [
 
 
 @contextmanager
-def under_way(made: Scene, server: Peer) -> Iterator[tuple[UUID, Callable[[], CallResult]]]:
+def under_way(made: Scene, server: Peer, **more: Any) -> Iterator[tuple[UUID, Callable[[], CallResult]]]:
     """A call that the server holds, and how to let it end."""
     server.forget()
     server.hold()
     with ThreadPoolExecutor(1) as aside:
-        asking = aside.submit(made.call)
+        asking = aside.submit(made.call, **more)
         wait_for(lambda: bool(server.calls), 5, "called")
 
         def end() -> CallResult:
@@ -223,3 +223,18 @@ def test_a_stop_that_another_process_says_ends_the_call_within_a_turn(made: Scen
         wait_for(lambda: server.cancelled == 1, 5, "cancelled")
         assert end().reason == "revoked_in_flight"
     assert rows()[-1] == ("error", "revoked_in_flight")
+
+
+def test_a_call_is_cancelled_by_its_key_and_its_own_identity(made: Scene, server: Peer) -> None:
+    bot = Identity.objects.get(name="bot")
+    with under_way(made, server, cancel_key="k" * 64) as (call_id, end):
+        assert Call.objects.get(pk=call_id).cancel_key == "k" * 64
+        assert active_calls.cancel_call(cast.agent("other").pk, "k" * 64) == 0
+        assert active_calls.cancel_call(bot.pk, "l" * 64) == 0
+        assert active_calls.cancel_call(bot.pk, "k" * 64) == 1
+        assert active_calls.cancel_call(bot.pk, "k" * 64) == 0, "it stops already"
+        wait_for(lambda: server.cancelled == 1, 5, "cancelled")
+        outcome = end()
+    assert (outcome.status, outcome.reason) == ("error", "cancelled")
+    assert rows()[-1] == ("error", "cancelled")
+    assert nothing_is_left()

@@ -24,8 +24,11 @@ from mcp.models import (
     CallApproval,
     CallSlot,
     HealthReport,
+    McpSession,
+    SessionStartCount,
 )
-from mcp.server import mcp_handler
+from mcp.server import exchange
+from mcp.server.handshake import sessions
 from mcp.servers import lifecycle
 from mcp.tools import catalogue
 from nhi import actors, process_heartbeats
@@ -136,6 +139,7 @@ def identity_tokens() -> dict[str, str]:
     tool = Identity.objects.get(name="todo__create_todo")
     grants.give_tool(actor=SYSTEM, agent=agent, tool=tool, reason="Sees a tool in its list")
     issued = credentials.issue(actor=SYSTEM, holder=agent)
+    mcp_session(issued.token)
     claims = tokens.ShortTokenClaims(
         identity_id=agent.pk,
         credential_id=issued.credential.pk,
@@ -152,10 +156,16 @@ def identity_tokens() -> dict[str, str]:
     }
 
 
+def mcp_session(token: str) -> None:
+    """A session that has ended, which its row tells."""
+    session_id = sessions.start(token, server="", version="2025-11-25", capabilities=frozenset())
+    sessions.end(sessions.check(token, session_id, server=""))
+
+
 def mcp_cursor() -> str:
     """The agent's page of tools that begins behind `a`."""
     caller = Identity.objects.get(name=AGENT)
-    return SignedCursors(mcp_handler.sign_cursor, str(caller.pk), "").encode_cursor("a", now=FAR.timestamp())
+    return SignedCursors(exchange.sign_cursor, str(caller.pk), "").encode_cursor("a", now=FAR.timestamp())
 
 
 def postpone_ends() -> None:
@@ -165,11 +175,13 @@ def postpone_ends() -> None:
     Credential.objects.filter(revoked_at=None).update(expires_at=FAR)
     CallApproval.objects.update(expires_at=FAR)
     Call.objects.update(deadline=FAR)
+    McpSession.objects.update(expires_at=FAR)
     SignInGuard.objects.update(last_attempt_at=FAR)
-    by_minute: list[RefusalTotal | RefusalCount | BudgetWindow] = [
+    by_minute: list[RefusalTotal | RefusalCount | BudgetWindow | SessionStartCount] = [
         *RefusalTotal.objects.all(),
         *RefusalCount.objects.all(),
         *BudgetWindow.objects.all(),
+        *SessionStartCount.objects.all(),
     ]
     for row in by_minute:
         # Each by itself: no two rows of one subject have the same minute.

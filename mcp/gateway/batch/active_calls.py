@@ -1,4 +1,4 @@
-"""Renews the leases of active calls and stops calls whose access was revoked."""
+"""Renews the leases of active calls, and stops calls that were cancelled or whose access was revoked."""
 
 import asyncio
 import threading
@@ -136,6 +136,7 @@ def _deadline_sql() -> str:
 
 
 STOP_REASON = "revoked_in_flight"
+CANCEL_REASON = "cancelled"
 
 
 def count_calls(identities: Sequence[Identity]) -> int:
@@ -145,6 +146,12 @@ def count_calls(identities: Sequence[Identity]) -> int:
 def stop_calls(identity: Identity) -> int:
     """Mark the active calls to be stopped. The processes that make them check every second."""
     return _calls_of([identity]).update(stop_reason=STOP_REASON)
+
+
+def cancel_call(identity_id: UUID, cancel_key: str) -> int:
+    """Mark this identity's active call with the key to be stopped. Return 0 if there is none, or it stops already."""
+    active = Call.objects.filter(cancel_key=cancel_key, agent_id=identity_id, stop_reason="")
+    return active.update(stop_reason=CANCEL_REASON)
 
 
 def _calls_of(identities: Sequence[Identity]) -> "QuerySet[Call]":

@@ -302,6 +302,7 @@ def write_leases(
             "owner": owner,
             "deadline": deadline,
             "stop_reason": "",
+            "cancel_key": pending.request.cancel_key,
             "row": invocations.as_json(lease.row),
             "epoch": pending.facts.row["epoch"],
         }
@@ -313,10 +314,10 @@ def write_leases(
 
 
 LEASE_SQL = """
-INSERT INTO mcp_call (id, agent_id, server_id, tool_id, owner, deadline, stop_reason, row)
-SELECT r.id, r.agent_id, r.server_id, r.tool_id, r.owner, r.deadline, '', r.row
+INSERT INTO mcp_call (id, agent_id, server_id, tool_id, owner, deadline, stop_reason, cancel_key, row)
+SELECT r.id, r.agent_id, r.server_id, r.tool_id, r.owner, r.deadline, '', r.cancel_key, r.row
 FROM jsonb_to_recordset(%s::jsonb) AS r(id uuid, agent_id uuid, server_id uuid, tool_id uuid, owner uuid,
-    deadline timestamptz, row jsonb, epoch bigint)
+    deadline timestamptz, cancel_key text, row jsonb, epoch bigint)
 JOIN nhi_identity i ON i.id = r.agent_id AND i.access_epoch = r.epoch
 RETURNING id
 """

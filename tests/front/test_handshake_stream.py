@@ -1,0 +1,148 @@
+"""Calls of a session whose client goes away, or whose process ends."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from common.asgi import client_disconnect
+from mcp.gateway.types import CallRequest, CallResult
+from mcp.server import application
+from tests.front.asking import body
+from tests.front.door import DONE, Client, Gateway
+from tests.front.handshake import OLDEST, Caller, call, token
+from tests.front.test_stream import nothing_left, run
+from tests.nhi import cast
+
+pytestmark = [pytest.mark.capability("MCP-06"), pytest.mark.django_db(transaction=True)]
+TOLD = call(_meta={"progressToken": "mine"})
+
+
+class Patient(Gateway):
+    """Its calls end when they are let go; each tells its progress before and after."""
+
+    def __init__(self) -> None:
+        super().__init__(self.work)
+        self.go = asyncio.Event()
+        self.done = 0
+
+    async def work(self, ask: CallRequest) -> CallResult:
+        await self.tell(ask, 1)
+        await self.go.wait()
+        await self.tell(ask, 2)
+        self.done += 1
+        return DONE
+
+    async def tell(self, ask: CallRequest, progress: int) -> None:
+        if ask.on_progress is not None:
+            await ask.on_progress({"progress": progress})
+
+
+Scene = Callable[[Patient, Client, "asyncio.Task[None]"], Awaitable[Any]]
+
+
+def play(scene: Scene, sent: Any = None, version: str = OLDEST) -> Patient:
+    """A scene with a call under way; it ends when nothing of it is left."""
+    bearer = token(cast.agent())
+
+    async def whole() -> Patient:
+        gateway = Patient()
+        caller = Caller(gateway, bearer)
+        await asyncio.to_thread(caller.begin, version)
+        client = Client(gateway)
+        asking = asyncio.create_task(client.send(caller.headers(), [body(TOLD if sent is None else sent)]))
+        await gateway.begun.wait()
+        await scene(gateway, client, asking)
+        await nothing_left()
+        return gateway
+
+    found = run(whole)
+    assert isinstance(found, Patient)
+    return found
+
+
+@pytest.mark.parametrize("sent", [TOLD, call(), [call(id=1), call(id=2)]], ids=["progress", "plain", "array"])
+def test_a_call_runs_on_without_its_client_and_tells_it_nothing_more(sent: Any) -> None:
+    async def scene(gateway: Patient, client: Client, asking: "asyncio.Task[None]") -> None:
+        client.gone.set()
+        await asking
+        heard = len(client.sent)
+        gateway.go.set()
+        while gateway.done < len(gateway.asked):
+            await asyncio.sleep(0)
+        assert len(client.sent) == heard
+        assert all(told.get("more_body", True) for told in client.sent)
+
+    gateway = play(scene, sent)
+    assert gateway.done == (2 if isinstance(sent, list) else 1)
+    assert not gateway.cancelled
+
+
+def test_a_stream_that_was_not_open_is_not_opened_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp.server.handshake.session_handler.KEEP_ALIVE_SECONDS", 0.05)
+
+    async def scene(gateway: Patient, client: Client, asking: "asyncio.Task[None]") -> None:
+        client.gone.set()
+        await asking
+        await asyncio.sleep(0.1)
+        gateway.go.set()
+        assert not client.sent
+
+    play(scene, call())
+
+
+def test_a_long_silence_is_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp.server.handshake.session_handler.KEEP_ALIVE_SECONDS", 0.01)
+
+    async def scene(gateway: Patient, client: Client, asking: "asyncio.Task[None]") -> None:
+        await client.said.wait()
+        gateway.go.set()
+        await asking
+        ping, answer = client.events
+        assert ping is None
+        assert answer["result"]["content"]
+
+    play(scene, call())
+
+
+def test_the_end_of_the_process_is_told_to_a_client_that_is_there() -> None:
+    async def scene(gateway: Patient, client: Client, asking: "asyncio.Task[None]") -> None:
+        asking.cancel()
+        await asking
+        assert client.events[-1]["error"]["data"] == {"reason": "stopping"}
+        assert client.events[-1]["id"] == 1
+        assert gateway.cancelled
+
+    play(scene)
+
+
+def test_the_end_of_the_process_cancels_the_calls_that_ran_on() -> None:
+    async def scene(gateway: Patient, client: Client, asking: "asyncio.Task[None]") -> None:
+        client.gone.set()
+        await asking
+        assert not gateway.cancelled
+        await application.close()
+        assert gateway.cancelled
+
+    play(scene)
+
+
+def test_a_call_that_runs_on_and_fails_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail(after: asyncio.Event) -> None:
+        await after.wait()
+        raise KeyError("broken")
+
+    async def leave() -> dict[str, Any]:
+        return {"type": "http.disconnect"}
+
+    async def scene() -> None:
+        left = asyncio.Event()
+        assert await client_disconnect.run_beyond_disconnect(leave, fail(left)) is None
+        left.set()
+        await nothing_left()
+
+    run(scene)
+    [record] = caplog.records
+    assert record.exc_info is not None
+    assert record.message == "a call failed after its client had disconnected"

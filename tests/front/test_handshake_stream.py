@@ -42,20 +42,20 @@ class Patient(Gateway):
 Scene = Callable[[Patient, Client, "asyncio.Task[None]"], Awaitable[Any]]
 
 
-def play(scene: Scene, sent: Any = None, version: str = OLDEST) -> Patient:
+def play(scene: Scene, sent: Any = None, *, gateway: type[Patient] = Patient) -> Patient:
     """A scene with a call under way; it ends when nothing of it is left."""
     bearer = token(cast.agent())
 
     async def whole() -> Patient:
-        gateway = Patient()
-        caller = Caller(gateway, bearer)
-        await asyncio.to_thread(caller.begin, version)
-        client = Client(gateway)
+        patient = gateway()
+        caller = Caller(patient, bearer)
+        await asyncio.to_thread(caller.begin, OLDEST)
+        client = Client(patient)
         asking = asyncio.create_task(client.send(caller.headers(), [body(TOLD if sent is None else sent)]))
-        await gateway.begun.wait()
-        await scene(gateway, client, asking)
+        await patient.begun.wait()
+        await scene(patient, client, asking)
         await nothing_left()
-        return gateway
+        return patient
 
     found = run(whole)
     assert isinstance(found, Patient)
@@ -90,6 +90,25 @@ def test_a_stream_that_was_not_open_is_not_opened_for_nobody(monkeypatch: pytest
         assert not client.sent
 
     play(scene, call())
+
+
+def test_progress_after_the_client_has_left_opens_no_stream() -> None:
+    async def scene(gateway: Patient, client: Client, asking: "asyncio.Task[None]") -> None:
+        client.gone.set()
+        await asking
+        heard = len(client.sent)
+        gateway.go.set()
+        while not gateway.done:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.01)
+        assert len(client.sent) == heard == 0
+
+    class Late(Patient):
+        async def tell(self, ask: CallRequest, progress: int) -> None:
+            if self.go.is_set():
+                await super().tell(ask, progress)
+
+    play(scene, gateway=Late)
 
 
 def test_a_long_silence_is_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:

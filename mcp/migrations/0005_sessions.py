@@ -16,8 +16,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('key', models.CharField(editable=False, max_length=64, primary_key=True, serialize=False)),
                 ('identity_id', models.UUIDField(editable=False)),
-                ('ended_at', models.DateTimeField(editable=False, null=True)),
-                ('log_level', models.CharField(blank=True, editable=False, max_length=16)),
+                ('ended_at', models.DateTimeField(editable=False)),
                 ('expires_at', models.DateTimeField(editable=False)),
             ],
             options={

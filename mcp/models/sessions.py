@@ -6,7 +6,7 @@ from common.ids import uuid7
 
 
 class McpSession(models.Model):
-    """A session with something to remember: its end or its log level. Most sessions have no row.
+    """A session that its client ended. Other sessions have no row.
 
     There is no foreign key: identities are never deleted, and the row must not wait for the identity's row.
     """
@@ -14,10 +14,7 @@ class McpSession(models.Model):
     #: SHA-256 of the session id, in hexadecimal. The id itself is not stored.
     key = models.CharField(max_length=64, primary_key=True, editable=False)
     identity_id = models.UUIDField(editable=False)
-    #: When the client ended the session.
-    ended_at = models.DateTimeField(null=True, editable=False)
-    #: The lowest level of log messages that the client wants; empty if it named none.
-    log_level = models.CharField(max_length=16, blank=True, editable=False)
+    ended_at = models.DateTimeField(editable=False)
     #: When the session id is too old. Until then an ended session must not be forgotten.
     expires_at = models.DateTimeField(editable=False)
 

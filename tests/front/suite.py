@@ -43,17 +43,18 @@ NOT_YET = {
     "elicitation-": "no server may ask a client for input yet",
     "http-custom-header-": "no listed tool wants arguments in headers: the gateway takes the wish out, see results.py",
     "input-required-": "no server may ask a client for input yet",
+    "logging-": "log messages of servers are not passed through yet",
     "prompts-": "prompts are not passed through yet",
     "resources-": "resources are not passed through yet",
     "server-sse-polling": "no stream has event ids, so there is nothing to poll for",
     "tasks-": "tasks are an extension that is not offered",
     "tools-call-elicitation": "no server may ask a client for input yet",
     "tools-call-sampling": "no server may ask a client for input yet",
-    "tools-call-with-logging": "log messages of servers are not passed through yet; the level is remembered",
+    "tools-call-with-logging": "log messages of servers are not passed through yet",
 }
 #: What the revision before asks of a gateway with tools, in a session.
 HANDSHAKE_PASSES = frozenset({
-    "dns-rebinding-protection", "json-schema-2020-12", "logging-set-level", "ping", "server-initialize",
+    "dns-rebinding-protection", "json-schema-2020-12", "ping", "server-initialize",
     "server-session-lifecycle", "server-sse-multiple-streams", "tools-call-audio", "tools-call-embedded-resource",
     "tools-call-error", "tools-call-image", "tools-call-mixed-content", "tools-call-simple-text",
     "tools-call-with-progress", "tools-list",

@@ -56,7 +56,7 @@ def test_a_client_begins_with_the_version_that_it_wants(caller: Caller, version:
     methods.validate_server_result("initialize", version, result)
     assert result["protocolVersion"] == version
     assert result["serverInfo"]["name"] == "gatehouse"
-    assert result["capabilities"] == {"tools": {"listChanged": False}, "logging": {}}
+    assert result["capabilities"] == {"tools": {"listChanged": False}}
     assert len(str(caller.session)) <= 140
     assert caller.post(request("ping")).answer["result"] == {}
 
@@ -257,19 +257,6 @@ def test_the_capabilities_of_a_client_are_read_from_its_beginning(declared: Any,
 def test_a_notification_is_accepted(begun: Caller, method: str) -> None:
     found = begun.post(notification(method))
     assert (found.status, found.body) == (202, b"")
-
-
-@pytest.mark.parametrize("level", message_parser.LOG_LEVELS)
-def test_the_level_of_log_messages_is_remembered(begun: Caller, level: str) -> None:
-    assert begun.post(request("logging/setLevel", level="debug")).answer["result"] == {}
-    assert begun.post(request("logging/setLevel", level=level)).answer["result"] == {}
-    assert McpSession.objects.get().log_level == level
-
-
-@pytest.mark.parametrize("level", ["loud", "", None, 5, ["info"], {}])
-def test_another_level_is_refused(begun: Caller, level: Any) -> None:
-    assert refusal(begun.post(request("logging/setLevel", level=level))) == (200, -32602)
-    assert not McpSession.objects.exists()
 
 
 def test_tools_are_listed_in_pages(begun: Caller) -> None:

@@ -33,7 +33,7 @@ def test_an_official_client_lists_and_calls_what_it_was_granted(
     )  # fmt: skip
     assert said["version"] == version
     assert said["server"]["name"] == "gatehouse"
-    assert said["capabilities"] == {"tools": {"listChanged": False}, "logging": {}}
+    assert said["capabilities"] == {"tools": {"listChanged": False}}
     assert [tool["name"] for tool in said["tools"]] == [f"peer__{name}" for name in TOOLS if name != "big"]
     added, stepped, failed, *strange = said["calls"]
     assert added["result"]["structuredContent"] == {"result": 3}

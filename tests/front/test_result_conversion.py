@@ -28,7 +28,7 @@ def test_the_answer_to_initialize_declares_what_works(version: str) -> None:
     found = build_initialize_result(version, INFO)
     methods.validate_server_result("initialize", version, found)
     assert found["protocolVersion"] == version
-    assert found["capabilities"] == {"tools": {"listChanged": False}, "logging": {}}
+    assert found["capabilities"] == {"tools": {"listChanged": False}}
 
 
 def test_what_is_new_is_left_out_and_what_is_ours_is_kept() -> None:

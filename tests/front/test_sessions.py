@@ -1,6 +1,7 @@
 """Sessions: for one identity, one endpoint and seven days; over as soon as one of them is not so any more."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -150,15 +151,14 @@ def test_an_end_is_the_end_in_every_process(bearer: str) -> None:
     assert start(bearer) != session_id, "another one may begin"
 
 
-def test_an_ended_session_stays_ended_when_a_level_is_set_late(bearer: str) -> None:
+def test_a_session_that_ends_twice_keeps_its_first_end(bearer: str) -> None:
     session = check(bearer, start(bearer))
-    sessions.set_log_level(session, "error")
     sessions.end(session)
-    sessions.set_log_level(session, "debug")
+    sessions.end(replace(session, checked_at=session.checked_at + timedelta(minutes=1)))
     refusal(bearer, session.id)
     row = McpSession.objects.get()
-    assert (row.key, row.identity_id, row.log_level) == (session.key, session.claims.identity_id, "debug")
-    assert row.expires_at == session.expires_at
+    assert (row.key, row.identity_id) == (session.key, session.claims.identity_id)
+    assert (row.ended_at, row.expires_at) == (session.checked_at, session.expires_at)
 
 
 def test_an_ended_session_is_remembered_as_long_as_its_id_could_pass(bearer: str) -> None:

@@ -13,7 +13,7 @@ from mcp_types import jsonrpc
 from mcp.server import request_headers, request_parser
 from mcp.server.errors import ErrorResponse
 from mcp.server.handshake import message_parser, session_ids
-from mcp.server.handshake.message_parser import CancelNotification, LogLevelRequest
+from mcp.server.handshake.message_parser import CancelNotification
 from mcp.server.request_headers import EndpointSettings
 from mcp.server.request_parser import McpNotification, McpRequest
 from tests.front.asking import META, NAMED, VERSION, headers, message, parsed
@@ -22,7 +22,8 @@ pytestmark = pytest.mark.capability("MCP-06")
 SERVER = Path(request_parser.__file__).parent
 #: What reads requests and builds answers; the other modules of the package connect it to Django and to sockets.
 PURE_MODULES = (
-    "errors", "request_headers", "request_parser", "results", "handshake.message_parser", "handshake.result_conversion",
+    "errors", "request_headers", "request_parser", "message_builder",
+    "handshake.message_parser", "handshake.result_conversion",
 )  # fmt: skip
 HOUSE = EndpointSettings("https://gate.example.org", bool, "https://gate.example.org/x")
 
@@ -103,7 +104,7 @@ def test_messages_of_a_session(sent: Any, version: str) -> None:
     if isinstance(found, ErrorResponse):
         assert found.status in {400, 404}
         jsonrpc.JSONRPCError.model_validate(json.loads(json.dumps(found.envelope)))
-    elif isinstance(found, McpRequest | LogLevelRequest):
+    elif isinstance(found, McpRequest):
         assert found.id == sent["id"]
         assert sent["method"] in message_parser.SESSION_METHODS
     elif isinstance(found, CancelNotification):

@@ -24,8 +24,7 @@ LATEST_SERVED_VERSION = SERVED_VERSIONS[-1]
 #: The only revision with arrays of messages.
 BATCH_VERSION = "2025-03-26"
 MAX_BATCH_MESSAGES = 50
-SESSION_METHODS = frozenset({"ping", "logging/setLevel", "tools/list", "tools/call"})
-LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+SESSION_METHODS = frozenset({"ping", "tools/list", "tools/call"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +34,6 @@ class InitializeRequest:
     id: RequestId
     version: str
     capabilities: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class LogLevelRequest:
-    """A request to send log messages from this level on."""
-
-    id: RequestId
-    level: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +48,7 @@ class PostedResponse:
     """A response to a request of the server."""
 
 
-SessionMessage = McpRequest | LogLevelRequest | McpNotification | CancelNotification | PostedResponse | ErrorResponse
+SessionMessage = McpRequest | McpNotification | CancelNotification | PostedResponse | ErrorResponse
 
 
 def uses_handshake(headers: RequestHeaders, message: Any) -> bool:
@@ -149,22 +140,12 @@ def _parse_notification(message: dict[str, Any]) -> McpNotification | CancelNoti
     return McpNotification()
 
 
-def _parse_request(
-    request_id: RequestId, method: str, params: Any, version: str
-) -> McpRequest | LogLevelRequest | ErrorResponse:
+def _parse_request(request_id: RequestId, method: str, params: Any, version: str) -> McpRequest | ErrorResponse:
     if method not in SESSION_METHODS:
         return protocol_error(errors.METHOD_NOT_FOUND, "There is no such method here.", method=method[:MAX_NAME_CHARS])
     meta = params.get("_meta", {}) if isinstance(params, dict) else None
     if not isinstance(params, dict) or not isinstance(meta, dict):
         return invalid_params_error("params and its _meta must be objects.")
-    if method == "logging/setLevel":
-        return _parse_log_level(request_id, params.get("level"))
     if method == "tools/call" and not (isinstance(params.get("name"), str) and params["name"]):
         return invalid_params_error("params.name must be a string.")
     return parse_parameters(request_id, method, params, meta, version=version)
-
-
-def _parse_log_level(request_id: RequestId, level: Any) -> LogLevelRequest | ErrorResponse:
-    if level not in LOG_LEVELS:
-        return invalid_params_error(f"params.level must be one of {', '.join(LOG_LEVELS)}.")
-    return LogLevelRequest(request_id, level)

@@ -23,7 +23,7 @@ def build_initialize_result(version: str, info: JsonObject) -> JsonObject:
     """Build the result of `initialize`. The capabilities are those that the session's methods have."""
     return {
         "protocolVersion": version,
-        "capabilities": {"tools": {"listChanged": False}, "logging": {}},
+        "capabilities": {"tools": {"listChanged": False}},
         "serverInfo": info,
         "instructions": message_builder.INSTRUCTIONS,
     }

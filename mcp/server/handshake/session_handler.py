@@ -16,7 +16,6 @@ from mcp.server.exchange import McpExchange
 from mcp.server.handshake import message_parser, result_conversion, sessions
 from mcp.server.handshake.message_parser import (
     CancelNotification,
-    LogLevelRequest,
     PostedResponse,
     SessionMessage,
 )
@@ -174,9 +173,6 @@ class SessionRequestHandler:
                 return await self._handle_request(session, message)
             except Exception as error:
                 return self._build_answer(message.id, self._render_error(error))
-        if isinstance(message, LogLevelRequest):
-            error_response = await self._run_blocking(partial(sessions.set_log_level, session, message.level))
-            return self._build_answer(message.id, error_response or {})
         if isinstance(message, CancelNotification):
             cancel_key = session.make_cancel_key(message.request_id)
             await self._run_blocking(partial(active_calls.cancel_call, session.claims.identity_id, cancel_key))
@@ -232,4 +228,4 @@ class SessionRequestHandler:
 
 
 def _request_id_of(message: SessionMessage) -> RequestId | None:
-    return message.id if isinstance(message, McpRequest | LogLevelRequest) else None
+    return message.id if isinstance(message, McpRequest) else None

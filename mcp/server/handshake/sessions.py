@@ -99,18 +99,19 @@ def check(bearer: str, session_id: str | None, *, server: str) -> CheckedSession
         and claims.endpoint == session_ids.make_endpoint_digest(server)
         and session.expires_at > caller.at
     )
-    if not is_current or McpSession.objects.filter(pk=session.key, ended_at__isnull=False).exists():
+    if not is_current or McpSession.objects.filter(pk=session.key).exists():
         raise SessionNotFound
     return session
 
 
 def end(session: CheckedSession) -> None:
     """End the session in all processes."""
-    _remember(session, ended_at=session.checked_at)
-
-
-def set_log_level(session: CheckedSession, level: str) -> None:
-    _remember(session, log_level=level)
+    row = {
+        "identity_id": session.claims.identity_id,
+        "ended_at": session.checked_at,
+        "expires_at": session.expires_at,
+    }
+    McpSession.objects.get_or_create(pk=session.key, defaults=row)
 
 
 def remove_expired() -> None:
@@ -131,8 +132,3 @@ def _count_start(caller: callers.AuthenticatedCaller) -> None:
     if total > MAX_STARTS_PER_MINUTE:
         message = f"At most {MAX_STARTS_PER_MINUTE} sessions a minute are started. Use one session for many requests."
         raise RateLimited(message, retry_after=60 - caller.at.second)
-
-
-def _remember(session: CheckedSession, **values: object) -> None:
-    identity = {"identity_id": session.claims.identity_id, "expires_at": session.expires_at}
-    McpSession.objects.update_or_create(pk=session.key, defaults=values, create_defaults={**identity, **values})

@@ -20,7 +20,7 @@ from django.views.decorators.http import require_safe
 from kombu.exceptions import OperationalError
 
 from nhi import process_heartbeats
-from nhi.audit import append_only_triggers, database_role
+from nhi.audit import append_only_triggers, excess_rights
 from nhi.models.processes import ProcessKind
 
 PATIENCE = 2.0
@@ -116,7 +116,7 @@ CHECKS = [
 
 def record_rights() -> str:
     """Never a failure: what the database role may do too much, a paragraph for each log table."""
-    return "\n".join(database_role.excess_right_warnings(connection))
+    return "\n".join(excess_rights.excess_right_warnings(connection))
 
 
 RECORD_RIGHTS = Check("record_rights", record_rights)

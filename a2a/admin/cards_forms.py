@@ -10,7 +10,7 @@ from a2a.endpoint_changes import PLACES
 from a2a.wire import methods
 from common.console.forms import Chips, ConsoleForm, ReasonField, WordsField
 from common.console.multiline_fields import LinesField
-from nhi.console.name_fields import RowByNameField
+from nhi.console.row_by_name_fields import RowByNameField
 
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 MODES = "Media types such as text/plain, parted by commas."

@@ -16,7 +16,7 @@ from common.errors import NotAllowed, NotFound
 from nhi.access import rights
 from nhi.admin.identities.hub import OfIdentity
 from nhi.choices import Kind
-from nhi.console import name_fields
+from nhi.console import row_by_name_fields
 from nhi.console.base import ActorDialog, ActorPage
 from nhi.identities import identities
 
@@ -190,7 +190,7 @@ class EditEndpoint(OfAgent, ActorDialog):
         return {"title": f"Edit the endpoint of {self.identity.name}"}
 
     def form(self, data: Any = None) -> ConsoleForm:
-        return name_fields.bind_name_fields(super().form(data), self.actor)
+        return row_by_name_fields.bind_name_fields(super().form(data), self.actor)
 
     def initial(self) -> dict[str, Any]:
         row = Endpoint.objects.select_related("open_as").filter(pk=self.identity.pk).first()

@@ -18,7 +18,7 @@ from common.console.pages import Control, Crumb, link
 from common.errors import GatehouseError, NotAllowed, NotFound, PayloadTooLarge, RateLimited
 from common.strict_json import StrictJsonError
 from nhi.actors import Actor
-from nhi.console import name_fields
+from nhi.console import row_by_name_fields
 from nhi.console.form_page import FormPage
 from nhi.decisions.reasons import REASONS
 from nhi.models import Identity
@@ -31,7 +31,7 @@ PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 class SendForm(ConsoleForm):
     aliases = {"target_agent_id": "to"}
 
-    to = name_fields.RowByNameField("agent", label="Agent")
+    to = row_by_name_fields.RowByNameField("agent", label="Agent")
     task_type = forms.CharField(
         label="Type", required=False, max_length=sending.LONGEST_TYPE, widget=forms.TextInput(attrs=PLAIN),
         help_text="What kind of task it is, like summarise. Agents may tell by it what to do.",
@@ -89,8 +89,8 @@ class Send(FormPage[SendForm]):
     @cached_property
     def _named(self) -> Identity | None:
         """Whose page it was opened from."""
-        name = name_fields.initial_name("agent", self.actor, self.request.GET.get("to", ""))
-        return name_fields.find_row("agent", self.actor, name) if name else None
+        name = row_by_name_fields.initial_name("agent", self.actor, self.request.GET.get("to", ""))
+        return row_by_name_fields.find_row("agent", self.actor, name) if name else None
 
     def _takes(self) -> str:
         return runtimes.goes_to(self._named) if self._named is not None else ""

@@ -25,7 +25,7 @@ from common.console.lists import Bulk, Column, text_filter
 from common.console.pages import Control, Tab, link, render, render_once
 from common.errors import InvalidInput, NotAllowed
 from common.templatetags.console import icon, outside
-from nhi.console import columns, name_fields
+from nhi.console import columns, row_by_name_fields
 from nhi.console.base import ActorDialog, ActorListAdmin
 from nhi.console.request_actor import actor_of
 
@@ -124,7 +124,7 @@ class WebhookSecretAdmin(ActorListAdmin):
 
 
 class MakeForm(ConsoleForm):
-    owner = name_fields.RowByNameField(
+    owner = row_by_name_fields.RowByNameField(
         "caller", label="Whose", required=False,
         help_text="An agent or a service account that you manage: whose tasks have the callbacks. Empty: you yourself.",
     )  # fmt: skip
@@ -184,10 +184,10 @@ class Make(ShownOnce):
         return form.cleaned_data
 
     def initial(self) -> dict[str, Any]:
-        return {"owner": name_fields.initial_name("caller", self.actor, self.request.GET.get("owner", ""))}
+        return {"owner": row_by_name_fields.initial_name("caller", self.actor, self.request.GET.get("owner", ""))}
 
     def form(self, data: Any = None) -> ConsoleForm:
-        return name_fields.bind_name_fields(super().form(data), self.actor)
+        return row_by_name_fields.bind_name_fields(super().form(data), self.actor)
 
     def by_api(self) -> ApiExample:
         return ApiExample("/api/nhi/a2a/webhook-secrets", {"url_prefix": "https://hooks.example.com/", "owner_id": "…"})

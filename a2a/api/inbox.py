@@ -12,7 +12,7 @@ from a2a.models import Task
 from common.api.operations import listing, operation
 from common.errors import NotFound
 from common.fastsql.compiled_queries import PreparedQuery
-from nhi.authorization.own_access_check import CallerNotIdentity
+from nhi.authorization.access_precheck import CallerNotIdentity
 
 _MINE = PreparedQuery(
     lambda task, agent: Task.objects.filter(pk=task, agent_id=agent).only("pk").order_by(), task=UUID, agent=UUID

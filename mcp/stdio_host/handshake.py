@@ -14,7 +14,7 @@ from mcp.client.types import Era, Handshake
 from mcp.protocol import jsonrpc, legacy, modern
 from mcp.protocol.jsonrpc import Message
 from mcp.protocol.upstream_errors import UpstreamError, UpstreamFailure, UpstreamFault
-from mcp.stdio_host.rpc_channel import PendingRequest, RpcChannel
+from mcp.stdio_host.process_channel import PendingRequest, RpcChannel
 
 #: Time to answer the probe before `initialize` is sent.
 PROBE_SECONDS = 5.0

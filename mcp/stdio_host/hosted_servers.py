@@ -18,8 +18,8 @@ from mcp.protocol.jsonrpc import Message
 from mcp.protocol.upstream_errors import UpstreamFailure, UpstreamFault
 from mcp.stdio_host import environment
 from mcp.stdio_host.output import StderrBuffer
+from mcp.stdio_host.process_channel import PendingRequest
 from mcp.stdio_host.process_groups import ProcessGroupJournal
-from mcp.stdio_host.rpc_channel import PendingRequest
 from mcp.stdio_host.session import ServerSession
 
 #: Concurrent calls of one server. Further calls wait for a free place until their deadline.

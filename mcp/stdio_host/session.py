@@ -16,8 +16,8 @@ from mcp.stdio_host.child_process import ServerProcess
 from mcp.stdio_host.environment import build_environment
 from mcp.stdio_host.handshake import HandshakeNegotiation, RequestFormat, build_handshake
 from mcp.stdio_host.output import StderrBuffer
+from mcp.stdio_host.process_channel import PendingRequest, RpcChannel
 from mcp.stdio_host.process_groups import ProcessGroupJournal
-from mcp.stdio_host.rpc_channel import PendingRequest, RpcChannel
 
 #: The first start of a server may have to download it.
 START_SECONDS = 60.0

@@ -23,7 +23,7 @@ from mcp.protocol.jsonrpc import Message
 from mcp.protocol.socket_frames import BadFrame
 from mcp.protocol.upstream_errors import UpstreamError, UpstreamFault
 from mcp.stdio_host.hosted_servers import ServerRegistry, describe_status
-from mcp.stdio_host.rpc_channel import PendingRequest
+from mcp.stdio_host.process_channel import PendingRequest
 
 log = logging.getLogger(__name__)
 #: Concurrent requests of one connection.

@@ -15,7 +15,7 @@ from common.errors import InvalidInput, NotAllowed
 from nhi.authorization import explain
 from nhi.authorization.explain import Explanation
 from nhi.choices import Kind
-from nhi.console import name_fields
+from nhi.console import row_by_name_fields
 from nhi.console.base import ActorPage
 from nhi.decisions.types import AccessMatch, CheckResult
 
@@ -41,8 +41,8 @@ WOULD = {"pass": "Would pass", "fail": "Would fail", "skip": "Not asked"}
 class AskForm(ConsoleForm):
     """The part of the question that stands in the address."""
 
-    caller = name_fields.RowByNameField("caller", label="Caller")
-    target = name_fields.RowByNameField(
+    caller = row_by_name_fields.RowByNameField("caller", label="Caller")
+    target = row_by_name_fields.RowByNameField(
         "identity", label="May call", help_text="A tool, an agent or a service account."
     )
     at = MomentField(label="At", required=False, help_text="Empty: now. Or a time to come.")
@@ -136,7 +136,7 @@ class Explain(ActorPage):
             unknown = any(error.code == "unknown" for error in _errors(asked))
             return self.page(form=asked, given=None, status=404 if unknown else 400)
         # A link holds ids; people read names.
-        read = {name: name_fields.full_name(asked.cleaned_data[name]) for name in BOTH}
+        read = {name: row_by_name_fields.full_name(asked.cleaned_data[name]) for name in BOTH}
         asked.data = {**request.GET.dict(), **read}
         try:
             told = self._explain(asked, arguments)
@@ -153,10 +153,11 @@ class Explain(ActorPage):
         else:
             begun = {name: query.get(name, "").strip() for name in BOTH}
             known = {
-                name: name_fields.initial_name(BOTH[name], self.actor, text) or text for name, text in begun.items()
+                name: row_by_name_fields.initial_name(BOTH[name], self.actor, text) or text
+                for name, text in begun.items()
             }
             form = AskForm(initial={**query.dict(), **known})
-        name_fields.bind_name_fields(form, self.actor)
+        row_by_name_fields.bind_name_fields(form, self.actor)
         return form
 
     def _explain(self, asked: AskForm, arguments: Any) -> Explanation:

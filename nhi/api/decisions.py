@@ -5,7 +5,7 @@ from typing import Any
 from common.api.operations import operation
 from nhi.api.shapes.decisions import DecisionShape, ExplanationShape, Question, Wish
 from nhi.api.views import ApiView
-from nhi.authorization import explain, oauth, own_access_check
+from nhi.authorization import access_precheck, explain, oauth
 from nhi.authorization.explain import Explanation
 from nhi.decisions.types import Decision
 
@@ -20,7 +20,7 @@ class Check(ApiView):
 
         Decided like a call, on record, and free of charge. For identities: people get a 403 and use explain. A target
         that does not exist and one that was never held get the same answer, `no_grant`."""
-        return own_access_check.check(
+        return access_precheck.check(
             actor=self.actor,
             token=self.caller.shown,
             audience=oauth.rest_resource(),

@@ -9,7 +9,7 @@ from django.core.checks import CheckMessage, Error
 from django.core.checks import Warning as CheckWarning
 from django.db import connections
 
-from nhi.audit import append_only_triggers, database_role
+from nhi.audit import append_only_triggers, excess_rights
 
 
 def guards_are_set(
@@ -27,7 +27,7 @@ def guards_are_set(
         if findings := append_only_triggers.inspect(connection):
             message = f"The record is not guarded: {'; '.join(map(str, findings))}."
             messages.append(Error(message, hint=append_only_triggers.remedy(connection, findings), id="nhi.E001"))
-        messages += [CheckWarning(text, id="nhi.W001") for text in database_role.excess_right_warnings(connection)]
+        messages += [CheckWarning(text, id="nhi.W001") for text in excess_rights.excess_right_warnings(connection)]
     return messages
 
 

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from common import http_statuses
 from common.console.forms import ConsoleForm
 from common.errors import Conflict, InvalidInput
-from nhi.console import name_fields
+from nhi.console import row_by_name_fields
 from nhi.console.base import ActorPage
 
 F = TypeVar("F", bound=ConsoleForm)
@@ -49,5 +49,5 @@ class FormPage(ActorPage, ABC, Generic[F]):
     def _form(self, data: Any = None) -> F:
         """Return the form with name fields that accept the rows visible to the actor."""
         form = self.fitting(data)
-        name_fields.bind_name_fields(form, self.actor)
+        row_by_name_fields.bind_name_fields(form, self.actor)
         return form

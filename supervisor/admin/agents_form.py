@@ -10,7 +10,7 @@ from common.console.forms import Chips, ConsoleForm, WordsField
 from common.console.multiline_fields import LinesField, PairsField
 from common.errors import GatehouseError
 from common.process import executable_allowlist
-from nhi.console.name_fields import RowByNameField
+from nhi.console.row_by_name_fields import RowByNameField
 from supervisor import agents
 from supervisor.choices import AccessType, InputPattern, Kind, Mode, OutputPattern
 from supervisor.models import Agent

@@ -8,7 +8,7 @@ from django.urls import path
 from common.console.pages import Crumb, link
 from common.errors import InvalidInput, NotAllowed
 from common.ids import parse_uuid
-from nhi.console import name_fields
+from nhi.console import row_by_name_fields
 from nhi.console.form_page import FormPage
 from nhi.models import Identity
 from supervisor import agents
@@ -55,7 +55,7 @@ class Add(Form):
         return f"Now: {follows(found)}" if found is not None and follows(found) else ""
 
     def fitting(self, data: Any = None) -> AgentForm:
-        known = name_fields.initial_name("agent", self.actor, self.request.GET.get("identity", ""))
+        known = row_by_name_fields.initial_name("agent", self.actor, self.request.GET.get("identity", ""))
         return AddForm(data, initial={"identity": known})
 
     def save(self, form: AgentForm) -> str:

@@ -8,14 +8,14 @@ from django import forms
 
 from common.console.forms import Chips, ConsoleForm, JSONTextField
 from common.errors import GatehouseError, InvalidInput
-from nhi.console import name_fields
-from nhi.console.name_fields import NamedRows, RowByNameField
+from nhi.console import row_by_name_fields
+from nhi.console.row_by_name_fields import NamedRows, RowByNameField
 from supervisor import schedules
 from supervisor.choices import MisfirePolicy, OverlapPolicy
 from supervisor.models import Agent, Schedule
 from supervisor.schedules import facts as schedule_facts
 
-name_fields.NAMED_ROWS.setdefault("runs_here", NamedRows("agent that runs here", Agent.objects.visible_to))
+row_by_name_fields.NAMED_ROWS.setdefault("runs_here", NamedRows("agent that runs here", Agent.objects.visible_to))
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 
 

@@ -10,7 +10,7 @@ from common.console.pages import Crumb, link, render
 from common.errors import InvalidInput, NotAllowed
 from nhi.actors import Actor
 from nhi.choices import State
-from nhi.console import name_fields
+from nhi.console import row_by_name_fields
 from nhi.console.base import ActorPage
 from nhi.console.form_page import FormPage
 from nhi.models import Identity
@@ -62,7 +62,7 @@ class Add(Form):
         }
 
     def fitting(self, data: Any = None) -> ScheduleForm:
-        known = name_fields.initial_name("runs_here", self.actor, self.request.GET.get("agent", ""))
+        known = row_by_name_fields.initial_name("runs_here", self.actor, self.request.GET.get("agent", ""))
         return ScheduleForm(data, initial={"agent": known})
 
     def save(self, form: ScheduleForm) -> str:

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from nhi import hooks, process_heartbeats
 from nhi.admin.system import LOST_AFTER, limits
-from nhi.audit import database_role
+from nhi.audit import excess_rights
 from nhi.celery_tasks import tick
 from nhi.models import Process
 from nhi.models.processes import ProcessKind
@@ -70,7 +70,7 @@ def test_the_checks_are_those_of_readyz(mara: Client) -> None:
 
 
 def test_warnings_are_those_of_readyz(mara: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database_role, "excess_right_warnings", lambda _connection: ["The role owns <the table>."])
+    monkeypatch.setattr(excess_rights, "excess_right_warnings", lambda _connection: ["The role owns <the table>."])
     assert Client().get("/readyz").json()["warnings"] == [
         {"code": "record_rights", "message": "The role owns <the table>."}
     ]

@@ -13,7 +13,7 @@ import pytest
 from django.core import checks
 from django.db import connection
 
-from nhi.audit import database_role
+from nhi.audit import excess_rights
 from nhi.audit.checks import guards_are_set
 from tests.services import postgresql
 from tests.services.house import ROOT, House, embedded
@@ -137,7 +137,7 @@ def test_what_the_role_may_too_much_is_a_warning(case: str) -> None:
         cursor.execute(f"CREATE ROLE {role}; GRANT SELECT, INSERT ON nhi_audit_event, nhi_invocation_log TO {role}")
         cursor.execute(statement.format(role=role))
         cursor.execute(f"SET LOCAL ROLE {role}")
-    warnings = database_role.excess_right_warnings(connection)
+    warnings = excess_rights.excess_right_warnings(connection)
     assert len(warnings) == (1 if expected else 0) or case == "function"
     assert all(expected in warning for warning in warnings)
     assert bool(warnings) is bool(expected)
@@ -146,7 +146,7 @@ def test_what_the_role_may_too_much_is_a_warning(case: str) -> None:
 @pytest.mark.django_db
 @pytest.mark.both_databases
 def test_a_superuser_is_warned_about_and_an_embedded_database_is_not() -> None:
-    warnings = database_role.excess_right_warnings(connection)
+    warnings = excess_rights.excess_right_warnings(connection)
     messages = guards_are_set(databases=["default"])
     assert [message.msg for message in messages] == warnings
     assert all(message.level == checks.WARNING for message in messages)

@@ -10,7 +10,7 @@ from nhi import actors
 from nhi.access import roles
 from nhi.actors import SYSTEM
 from nhi.audit import events
-from nhi.authorization import authentication, own_access_check
+from nhi.authorization import access_precheck, authentication
 from nhi.authorization.authentication import Unauthenticated
 from nhi.credentials import credentials, tokens
 from nhi.identities import identities, lifecycle
@@ -109,7 +109,7 @@ def test_an_agent_does_not_fill_the_record() -> None:
     bot = cast.agent()
     token = credentials.issue(actor=SYSTEM, holder=bot).token
     with pytest.raises(InvalidInput) as refused:
-        own_access_check.check(
+        access_precheck.check(
             actor=actors.identity(bot), token=tokens.parse(token), audience="", target_id=bot.pk, parameters=None,
             action="B" * 201,
         )  # fmt: skip

@@ -15,12 +15,12 @@ from mcp.choices import BudgetScope
 from mcp.limits import budgets
 from mcp.limits.budgets import MAX_LIMIT, MAX_RATE, MAX_TIMEOUT_SECONDS, MIN_RATE, MIN_TIMEOUT_SECONDS
 from mcp.models import Budget, Server
-from nhi.console import name_fields
+from nhi.console import row_by_name_fields
 from nhi.console.base import ActorDialog
-from nhi.console.name_fields import NamedRows, RowByNameField
+from nhi.console.row_by_name_fields import NamedRows, RowByNameField
 from nhi.models import ToolPermission
 
-name_fields.NAMED_ROWS.setdefault("server", NamedRows("server", Server.objects.visible_to))
+row_by_name_fields.NAMED_ROWS.setdefault("server", NamedRows("server", Server.objects.visible_to))
 
 
 def _whole(label: str, help_text: str) -> forms.IntegerField:
@@ -138,7 +138,7 @@ class Setting(ActorDialog):
         return link("mcp_budget_changelist")
 
     def form(self, data: Any = None) -> ConsoleForm:
-        return name_fields.bind_name_fields(super().form(data), self.actor)
+        return row_by_name_fields.bind_name_fields(super().form(data), self.actor)
 
 
 class Add(Setting):
@@ -153,7 +153,9 @@ class Add(Setting):
         query = self.request.GET
         scope = query.get("scope", "")
         kinds = {"server": "server", "agent": "caller", "tool": "tool"}
-        named = {name: name_fields.initial_name(kind, self.actor, query.get(name, "")) for name, kind in kinds.items()}
+        named = {
+            name: row_by_name_fields.initial_name(kind, self.actor, query.get(name, "")) for name, kind in kinds.items()
+        }
         return {**named, **({"scope": scope} if scope in BudgetScope.values else {})}
 
     def by_api(self) -> ApiExample:

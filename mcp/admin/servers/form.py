@@ -11,7 +11,7 @@ from common.errors import FieldError, GatehouseError
 from mcp.choices import Transport
 from mcp.models import Server, ServerSecret
 from mcp.servers import secrets
-from nhi.console.name_fields import PersonField
+from nhi.console.row_by_name_fields import PersonField
 
 #: Rows for secrets that are not there yet.
 NEW_SECRETS = 4

@@ -16,7 +16,7 @@ from mcp.choices import Connection, DefinitionState, Transport
 from mcp.models import Server, Tool
 from mcp.servers import lifecycle
 from nhi.console.base import ActorPage
-from nhi.console.name_fields import bind_people_fields
+from nhi.console.row_by_name_fields import bind_people_fields
 from nhi.models import User
 
 #: What must be readable before anything can be said of what would run.

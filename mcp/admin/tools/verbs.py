@@ -12,7 +12,7 @@ from mcp.admin.tools import callers
 from mcp.admin.tools.hub import OfTool
 from mcp.tools import catalogue
 from nhi.console.base import ActorDialog
-from nhi.console.name_fields import PersonField, bind_people_fields
+from nhi.console.row_by_name_fields import PersonField, bind_people_fields
 
 
 class Verb(OfTool, ActorDialog):

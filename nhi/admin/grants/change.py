@@ -18,7 +18,7 @@ from nhi.admin.grants.limit_builder import BuildsLimit
 from nhi.admin.grants.limit_forms import NhiLimits, ToolLimits
 from nhi.authorization import explain
 from nhi.choices import GrantState
-from nhi.console import name_fields
+from nhi.console import row_by_name_fields
 from nhi.console.base import ActorDialog
 from nhi.decisions.types import AccessMatch
 from nhi.models import Identity
@@ -72,7 +72,7 @@ class Change(OfGrant, ActorDialog):
         return f"{self.verb} {self.grant}"
 
     def form(self, data: Any = None) -> ConsoleForm:
-        return name_fields.bind_name_fields(super().form(data), self.actor)
+        return row_by_name_fields.bind_name_fields(super().form(data), self.actor)
 
     def back(self) -> str:
         return came_from(self.request, self.grant) or super().back()
@@ -197,17 +197,17 @@ class CopyForm(ConsoleForm):
 
 
 class CopyToAgent(CopyForm):
-    to = name_fields.RowByNameField("agent", label="To", help_text="The name of an agent.")
+    to = row_by_name_fields.RowByNameField("agent", label="To", help_text="The name of an agent.")
     field_order = ("to", "reason")
 
 
 class CopyToCaller(CopyForm):
-    to = name_fields.RowByNameField("caller", label="To", help_text="The name of an agent or a service account.")
+    to = row_by_name_fields.RowByNameField("caller", label="To", help_text="The name of an agent or a service account.")
     field_order = ("to", "reason")
 
 
 class CopyToPerson(CopyForm):
-    to = name_fields.RowByNameField("person", label="To", help_text="The name of a person.")
+    to = row_by_name_fields.RowByNameField("person", label="To", help_text="The name of a person.")
     field_order = ("to", "reason")
 
 

@@ -14,7 +14,7 @@ from nhi.admin.grants import bulk_dialogs, change, give, give_many
 from nhi.admin.grants import columns as cells
 from nhi.admin.grants import detail as page
 from nhi.choices import Level, PermissionType
-from nhi.console import columns, name_fields
+from nhi.console import columns, row_by_name_fields
 from nhi.console.base import ActorListAdmin
 from nhi.console.request_actor import may_change
 from nhi.models import NhiPermission, RoleAssignment, ToolPermission, UserPermission
@@ -114,7 +114,7 @@ class ToolPermissionAdmin(GrantAdmin):
         return [
             path("give/", give.GiveTool.as_view(), name="nhi_toolpermission_give"),
             *give_many.URLS,
-            *name_fields.URLS,
+            *row_by_name_fields.URLS,
             path(
                 "<uuid:pk>/limits/", change.ChangeToolLimits.as_view(model=self.model), name="nhi_toolpermission_limits"
             ),

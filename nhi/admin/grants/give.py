@@ -17,7 +17,7 @@ from nhi.admin.grants.detail import API, came_from, seen
 from nhi.admin.grants.limit_builder import BuildsLimit
 from nhi.admin.grants.limit_forms import LimitedForm, NhiLimits, ToolLimits
 from nhi.choices import Level, PermissionType
-from nhi.console import name_fields
+from nhi.console import row_by_name_fields
 from nhi.console.base import ActorDialog
 from nhi.models import Identity, NhiPermission, RoleAssignment, ToolPermission, UserPermission
 from nhi.models.grants import Grant
@@ -28,8 +28,8 @@ REASONS = ("Needed for its work", "Requested by the owner", "Trial")
 class ToolForm(ToolLimits, LimitedForm):
     aliases = {**EndsForm.aliases, **ToolLimits.limit_aliases, "agent_id": "agent", "tool_id": "tool"}
 
-    agent = name_fields.RowByNameField("agent", label="Agent")
-    tool = name_fields.RowByNameField("tool", label="Tool", help_text="Like github__create_issue.")
+    agent = row_by_name_fields.RowByNameField("agent", label="Agent")
+    tool = row_by_name_fields.RowByNameField("tool", label="Tool", help_text="Like github__create_issue.")
     reason = ReasonField(*REASONS)
 
     field_order = ("agent", "tool", "ends", "ends_on", "reason")
@@ -41,8 +41,8 @@ class NhiForm(NhiLimits, LimitedForm):
         "permission_type": "may",
     }  # fmt: skip
 
-    source = name_fields.RowByNameField("caller", label="Caller", help_text="An agent or a service account.")
-    target = name_fields.RowByNameField("caller", label="Callee", help_text="An agent or a service account.")
+    source = row_by_name_fields.RowByNameField("caller", label="Caller", help_text="An agent or a service account.")
+    target = row_by_name_fields.RowByNameField("caller", label="Callee", help_text="An agent or a service account.")
     may = forms.ChoiceField(
         choices=PermissionType.choices,
         initial=PermissionType.CALL,
@@ -58,8 +58,8 @@ class NhiForm(NhiLimits, LimitedForm):
 class UserForm(EndsForm):
     aliases = {**EndsForm.aliases, "user_id": "person", "nhi_id": "nhi"}
 
-    person = name_fields.RowByNameField("person", label="Person")
-    nhi = name_fields.RowByNameField("identity", label="Identity")
+    person = row_by_name_fields.RowByNameField("person", label="Person")
+    nhi = row_by_name_fields.RowByNameField("identity", label="Identity")
     level = forms.ChoiceField(
         choices=Level.choices,
         initial=Level.USE,
@@ -74,8 +74,8 @@ class UserForm(EndsForm):
 class RoleForm(EndsForm):
     aliases = {**EndsForm.aliases, "identity_id": "identity"}
 
-    identity = name_fields.RowByNameField("caller", label="Identity", help_text="An agent or a service account.")
-    role = name_fields.RowByNameField("role", label="Role")
+    identity = row_by_name_fields.RowByNameField("caller", label="Identity", help_text="An agent or a service account.")
+    role = row_by_name_fields.RowByNameField("role", label="Role")
     reason = ReasonField(*REASONS, required=False)
 
     field_order = ("identity", "role", "ends", "ends_on", "reason")
@@ -100,13 +100,15 @@ class Giving(ActorDialog):
         self.actor.require(f"nhi.add_{self.model_name}", doing)
 
     def form(self, data: Any = None) -> ConsoleForm:
-        return name_fields.bind_name_fields(super().form(data), self.actor)
+        return row_by_name_fields.bind_name_fields(super().form(data), self.actor)
 
     def initial(self) -> dict[str, Any]:
         asked = self.request.GET
         fields = self.form_class.base_fields.items()
-        named = {name: field.row_kind for name, field in fields if isinstance(field, name_fields.RowByNameField)}
-        return {name: name_fields.initial_name(what, self.actor, asked.get(name, "")) for name, what in named.items()}
+        named = {name: field.row_kind for name, field in fields if isinstance(field, row_by_name_fields.RowByNameField)}
+        return {
+            name: row_by_name_fields.initial_name(what, self.actor, asked.get(name, "")) for name, what in named.items()
+        }
 
     def back(self) -> str:
         return link(f"nhi_{self.model_name}_changelist")
@@ -148,7 +150,7 @@ class GiveTool(BuildsLimit, Giving):
     def limited_tool(self, data: QueryDict | None) -> Identity | None:
         named = (self.request.GET if data is None else data).get("tool", "").strip()
         try:
-            return name_fields.find_row("tool", self.actor, named) if named else None
+            return row_by_name_fields.find_row("tool", self.actor, named) if named else None
         except ValidationError:
             return None
 

@@ -18,7 +18,7 @@ from nhi.access import bulk
 from nhi.access.bulk import ItemResult
 from nhi.admin.grants.give import REASONS
 from nhi.admin.grants.limit_forms import LimitedForm, ToolLimits
-from nhi.console import name_fields
+from nhi.console import row_by_name_fields
 from nhi.console.base import ActorPage
 from nhi.models import Identity
 
@@ -36,7 +36,9 @@ FORESEEN = {"created": "Adds"}
 class ManyForm(ToolLimits, LimitedForm):
     aliases = {**LimitedForm.aliases, **ToolLimits.limit_aliases, "tool_ids": "tools", "agent_id": "agents"}
 
-    agents = name_fields.RowsByNameField("agent", label="Agents", help_text="A name a line, or parted by commas.")
+    agents = row_by_name_fields.RowsByNameField(
+        "agent", label="Agents", help_text="A name a line, or parted by commas."
+    )
     what = forms.ChoiceField(choices=WHAT, initial="pattern", widget=Chips, label="Access to")
     pattern = forms.CharField(
         required=False,
@@ -50,7 +52,7 @@ class ManyForm(ToolLimits, LimitedForm):
         help_text="The part of a tool's name before its first two underscores, like github.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
-    tools = name_fields.RowsByNameField(
+    tools = row_by_name_fields.RowsByNameField(
         "tool", label="Tools", required=False, help_text="A name a line, or parted by commas."
     )
     reason = ReasonField(*REASONS)
@@ -112,13 +114,13 @@ class ManyPage(ActorPage):
 
     def get(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
         asked = request.GET
-        agent = name_fields.initial_name("agent", self.actor, asked.get("agent", ""))
+        agent = row_by_name_fields.initial_name("agent", self.actor, asked.get("agent", ""))
         initial = {"agents": agent, "pattern": asked.get("pattern", "")[:200]}
         return self._drawn(ManyForm(initial=initial))
 
     def post(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
         form = ManyForm(request.POST)
-        name_fields.bind_name_fields(form, self.actor)
+        row_by_name_fields.bind_name_fields(form, self.actor)
         if not form.is_valid():
             return self._drawn(form, status=422)
         try:
@@ -163,7 +165,7 @@ class ManyPage(ActorPage):
         return self._drawn(ManyForm(), results=results, title=f"{words}, {len(results) - done} not")
 
     def _drawn(self, form: ConsoleForm, *, status: int = 200, **more: Any) -> HttpResponse:
-        name_fields.bind_name_fields(form, self.actor)
+        row_by_name_fields.bind_name_fields(form, self.actor)
         crumb = Crumb("Grants", link("nhi_toolpermission_changelist"))
         return self.page(status=status, form=form, crumb=crumb, back=crumb.url, most=MOST, api=BY_API, **more)
 

@@ -16,7 +16,7 @@ from nhi.access import bulk, grants
 from nhi.admin.grants.limit_forms import MOST_CALLS, TASKS_PER_HOUR, LimitedForm, ToolLimits
 from nhi.admin.identities.hub import OfIdentity
 from nhi.choices import Kind, PermissionType
-from nhi.console import name_fields
+from nhi.console import row_by_name_fields
 from nhi.console.base import ActorDialog
 from nhi.models import Identity, NhiPermission
 from nhi.models.identities import IdentityQuerySet
@@ -47,7 +47,7 @@ class GiveForm(ToolLimits, LimitedForm):
     )
     server = forms.ChoiceField(required=False)
     tools = ToolsField(queryset=Identity.objects.none(), required=False)
-    agent = name_fields.RowByNameField(
+    agent = row_by_name_fields.RowByNameField(
         "caller", label="Agent", required=False, help_text="It may be sent tasks from then on."
     )
     may = forms.ChoiceField(
@@ -134,7 +134,9 @@ class Give(OfIdentity, ActorDialog):
     def form(self, data: Any = None) -> ConsoleForm:
         initial = {"pattern": self.request.GET.get("pattern", "")[:200]}
         seen, agents = Identity.objects.visible_to(self.actor), self.actor.may("nhi.add_nhipermission")
-        return name_fields.bind_name_fields(GiveForm(data, initial=initial, tools=seen, agents=agents), self.actor)
+        return row_by_name_fields.bind_name_fields(
+            GiveForm(data, initial=initial, tools=seen, agents=agents), self.actor
+        )
 
     def act(self, form: ConsoleForm) -> str | HttpResponse:
         assert isinstance(form, GiveForm)
@@ -199,7 +201,7 @@ class GivePreview(Give):
 
 
 class CopyForm(ConsoleForm):
-    to = name_fields.RowByNameField("caller", label="To", help_text="The name of an agent or a service account.")
+    to = row_by_name_fields.RowByNameField("caller", label="To", help_text="The name of an agent or a service account.")
 
 
 class Copy(OfIdentity, ActorDialog):
@@ -220,7 +222,7 @@ class Copy(OfIdentity, ActorDialog):
         return {"title": f"Copy the access of {self.identity.name}"}
 
     def form(self, data: Any = None) -> ConsoleForm:
-        return name_fields.bind_name_fields(super().form(data), self.actor)
+        return row_by_name_fields.bind_name_fields(super().form(data), self.actor)
 
     def by_api(self) -> ApiExample:
         return ApiExample(self.api("copy-access"), {"to_id": "…"})

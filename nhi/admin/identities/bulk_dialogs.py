@@ -12,7 +12,7 @@ from nhi.admin.identities.state_changes import StopForm
 from nhi.admin.identities.stop_effects import stop_effects
 from nhi.choices import State
 from nhi.console.bulk_dialog import BulkDialog
-from nhi.console.name_fields import PersonField, bind_people_fields
+from nhi.console.row_by_name_fields import PersonField, bind_people_fields
 from nhi.identities import identities, lifecycle
 from nhi.models import Identity
 

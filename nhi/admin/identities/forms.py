@@ -13,7 +13,7 @@ from nhi.admin.identities.hub import OfIdentity
 from nhi.choices import Kind
 from nhi.console.console_role_rights import missing_console_notice
 from nhi.console.form_page import FormPage
-from nhi.console.name_fields import PersonField, bind_people_fields
+from nhi.console.row_by_name_fields import PersonField, bind_people_fields
 from nhi.identities import identities
 from nhi.models import Identity, User
 

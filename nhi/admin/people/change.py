@@ -19,7 +19,7 @@ from common.errors import NotAllowed
 from nhi.access import rights
 from nhi.actors import Actor
 from nhi.admin.people.detail import OfPerson
-from nhi.console import name_fields
+from nhi.console import row_by_name_fields
 from nhi.console.base import ActorDialog, FreshProofDialog
 from nhi.console.console_role_rights import LABELS, missing_console_notice, role_labels_of, role_rights_table
 from nhi.identities import handover
@@ -95,7 +95,7 @@ class PasswordForm(ConsoleForm):
 
 
 class LeaveForm(ConsoleForm):
-    to = name_fields.RowByNameField(
+    to = row_by_name_fields.RowByNameField(
         "person",
         label="Hand over to",
         required=False,
@@ -113,7 +113,7 @@ class FactorForm(ConsoleForm):
 
 
 class HandOverForm(ConsoleForm):
-    to = name_fields.RowByNameField("person", label="To", help_text="The name of a person.")
+    to = row_by_name_fields.RowByNameField("person", label="To", help_text="The name of a person.")
 
 
 class Changing(OfPerson, ActorDialog):
@@ -128,7 +128,7 @@ class Changing(OfPerson, ActorDialog):
         super().check()
 
     def form(self, data: Any = None) -> ConsoleForm:
-        return name_fields.bind_name_fields(super().form(data), self.actor)
+        return row_by_name_fields.bind_name_fields(super().form(data), self.actor)
 
     @property
     def button(self) -> str:  # type: ignore[override]  # the name is known once there is a person

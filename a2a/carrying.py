@@ -14,7 +14,7 @@ from a2a import carrier_leases as leases
 from a2a import carriers
 from a2a.carriers import Carrier, Elsewhere
 from a2a.models import Task
-from common.background import BackgroundThread, PollLoop
+from common.background import BackgroundThread, DueWorkRound
 
 log = logging.getLogger(__name__)
 MOST_AT_ONCE = 64
@@ -44,7 +44,7 @@ class _Errand:
     is_over: bool = False
 
 
-class _Round(PollLoop[_Errand]):
+class _Round(DueWorkRound[_Errand]):
     def __init__(self) -> None:
         super().__init__("carrying", poll_interval=LOOK_EVERY)
         self._mark = uuid4()

@@ -12,7 +12,7 @@ from a2a import deliveries, posting, signatures
 from a2a.deliveries import Parcel
 from a2a.models import Delivery
 from a2a.turns import Lane, Turns
-from common.background import BackgroundThread, PollLoop
+from common.background import BackgroundThread, DueWorkRound
 
 log = logging.getLogger(__name__)
 MOST_AT_ONCE = 64
@@ -31,7 +31,7 @@ def deliver_due() -> None:
     asyncio.run(_Round().run())
 
 
-class _Round(PollLoop[Lane]):
+class _Round(DueWorkRound[Lane]):
     """By whose each is, and the place that it is delivered to."""
 
     def __init__(self) -> None:

@@ -66,8 +66,8 @@ class BackgroundThread:
             return again
 
 
-class PollLoop(ABC, Generic[Subject]):
-    """Base class of loops that start due work as asyncio tasks, and that poll for more until no task is running."""
+class DueWorkRound(ABC, Generic[Subject]):
+    """One round of due work: starts it as asyncio tasks, polls for more, and ends when no task is running."""
 
     def __init__(self, name: str, *, poll_interval: float) -> None:
         self._poll_interval = poll_interval

@@ -201,7 +201,7 @@ class WorkOrigins:
 
 @dataclass(frozen=True)
 class WorkSource:
-    """An app's functions to query its runs or tasks."""
+    """How an app finds where its work comes from, and the current work of an identity."""
 
     #: Returns the origins of the work; ignores runs and tasks of other apps.
     origins: Callable[[WorkIds], WorkOrigins]

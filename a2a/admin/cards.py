@@ -13,13 +13,13 @@ from common.console.lists import Bulk, Preset, choice_filter
 from common.console.pages import link
 from common.templatetags.console import as_curl
 from nhi.choices import Kind, State
-from nhi.console.base import ActorListAdmin
+from nhi.console.base import VisibleRowsAdmin
 from nhi.console.request_actor import actor_of
 from nhi.models import Identity
 
 
 @admin.register(AgentCard)
-class AgentCardAdmin(ActorListAdmin):
+class AgentCardAdmin(VisibleRowsAdmin):
     title = "Cards and endpoints"
     lead = "What each agent tells of itself to other agents, how they reach it, and how much it takes."
     view_right = "nhi.view_identity"

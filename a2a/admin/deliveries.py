@@ -15,12 +15,12 @@ from a2a.admin.tasks_export import export_link
 from a2a.models import Delivery
 from common.console.lists import Bulk, Preset
 from common.console.pages import Tab, link
-from nhi.console.base import ActorListAdmin
+from nhi.console.base import VisibleRowsAdmin
 from nhi.console.request_actor import actor_of
 
 
 @admin.register(Delivery)
-class DeliveryAdmin(ActorListAdmin):
+class DeliveryAdmin(VisibleRowsAdmin):
     title = "Deliveries"
     lead = (
         "What receivers are told of tasks, the newest first: ends to callbacks, every event to who asked for that. "

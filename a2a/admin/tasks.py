@@ -24,14 +24,14 @@ from a2a.models import Task
 from common.console.lists import Bulk, Preset
 from common.console.pages import PART, Control, Crumb, link
 from common.ids import parse_uuid
-from nhi.console.base import ActorListAdmin, ActorPage
+from nhi.console.base import ActorPage, VisibleRowsAdmin
 from nhi.console.request_actor import actor_of
 
 MOST_ASKED = 50
 
 
 @admin.register(Task)
-class TaskAdmin(ActorListAdmin):
+class TaskAdmin(VisibleRowsAdmin):
     title = "Tasks"
     lead = "What agents were asked to do, the newest first: by whom, where it stands, how long there is."
     template = "admin/a2a/tasks/list.html"

@@ -26,7 +26,7 @@ from common.console.pages import Control, Tab, link, render, render_once
 from common.errors import InvalidInput, NotAllowed
 from common.templatetags.console import icon, outside
 from nhi.console import columns, row_by_name_fields
-from nhi.console.base import ActorDialog, ActorListAdmin
+from nhi.console.base import ActorDialog, VisibleRowsAdmin
 from nhi.console.request_actor import actor_of
 
 HOURS = int(webhooks.OVERLAP.total_seconds() // 3600)
@@ -59,7 +59,7 @@ def _do(row: Any) -> SafeString:
 
 
 @admin.register(WebhookSecret)
-class WebhookSecretAdmin(ActorListAdmin):
+class WebhookSecretAdmin(VisibleRowsAdmin):
     title = "Webhook secrets"
     lead = (
         "What callbacks are signed with: the longest prefix that the URL begins with, of who asked for the task. "

@@ -1,4 +1,4 @@
-"""Headers of requests and responses outside of Django."""
+"""The security headers of responses that Django does not build."""
 
 from django.conf import settings
 

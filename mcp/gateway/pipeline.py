@@ -62,7 +62,7 @@ async def _decide(request: CallRequest) -> CallLease | CallRefusal:
 
 
 def _build_refused_result(refusal: CallRefusal, started_at: float) -> CallResult:
-    status: str = reasons.kind_of(refusal.reason).log_status
+    status: str = reasons.outcome_of(refusal.reason).log_status
     if refusal.unknown_bearer:
         status = "unauthenticated"
     elif refusal.reason == "approval_required":

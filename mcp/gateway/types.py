@@ -191,7 +191,7 @@ class CallResult:
 
     @property
     def error_code(self) -> str:
-        return reasons.kind_of(self.reason).error_code if self.reason else ""
+        return reasons.outcome_of(self.reason).error_code if self.reason else ""
 
     @property
     def log_message(self) -> str:

@@ -13,7 +13,7 @@ from mcp.gateway.types import CallResult
 from mcp.server import errors, message_builder, request_headers
 from mcp.server.errors import ErrorResponse
 from mcp.server.request_headers import EndpointSettings
-from nhi.decisions.reasons import kind_of
+from nhi.decisions.reasons import outcome_of
 
 log = logging.getLogger(__name__)
 #: Status by error code, for errors that the gateway raises when it cannot decide, or stops before the call has ended.
@@ -50,7 +50,7 @@ def render_result(
         return message_builder.build_tool_result(call_result.result, call_id=call_id, info=info)
     return message_builder.build_refusal_result(
         "\n".join((call_result.message, *(f"{field}: {problem}" for field, problem in call_result.fields))),
-        mark=message_builder.FAILED_KEY if kind_of(call_result.reason).failed else message_builder.DENIED_KEY,
+        mark=message_builder.FAILED_KEY if outcome_of(call_result.reason).failed else message_builder.DENIED_KEY,
         info=info,
         call_id=call_id,
         reason=call_result.reason,

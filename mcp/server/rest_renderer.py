@@ -12,14 +12,14 @@ from mcp.gateway.types import CallContext, CallResult
 from mcp.server.request_parser import CONTEXT_FIELDS
 from nhi.authorization import oauth
 from nhi.choices import CallStatus
-from nhi.decisions.reasons import kind_of
+from nhi.decisions.reasons import outcome_of
 
 NOT_FOUND_MESSAGE = "There is nothing here that you can see."
 #: Context fields whose name in the log row differs.
 RECORD_FIELD_NAMES = {"conversation_id": "thread_id"}
 
 
-class ParsedCallBody(TypedDict, total=False):
+class CallBody(TypedDict, total=False):
     """What the body of a REST call adds to its `CallRequest`: arguments and context, or why it was not parsed."""
 
     arguments: Required[dict[str, Any]]
@@ -63,7 +63,7 @@ def render_result(call_result: CallResult) -> RestResponse:
     return _render_refusal(call_result)
 
 
-def parse_call_body(body: Any) -> ParsedCallBody:
+def parse_call_body(body: Any) -> CallBody:
     """Return the arguments and the context of the call."""
     if not isinstance(body, dict):
         raise InvalidInput("Send a JSON object with parameters.")
@@ -84,7 +84,7 @@ def parse_call_body(body: Any) -> ParsedCallBody:
     return {"arguments": parameters, "context": build_call_context(context_fields)}
 
 
-def describe_invalid_body(error: InvalidInput) -> ParsedCallBody:
+def describe_invalid_body(error: InvalidInput) -> CallBody:
     """Return what a call carries whose body could not be parsed."""
     problem_fields = tuple((field_error.field, field_error.message) for field_error in error.fields)
     return {"arguments": {}, "problem": error.message, "problem_fields": problem_fields}
@@ -121,7 +121,7 @@ def _render_refusal(call_result: CallResult) -> RestResponse:
         details["call_id"] = str(call_result.call_id)
     code = call_result.error_code or "Unauthorized"
     body = _build_error_body(code, call_result.message, call_result.reason, details, call_result.fields)
-    return RestResponse(kind_of(call_result.reason).rest_status, body, _build_headers(call_result))
+    return RestResponse(outcome_of(call_result.reason).rest_status, body, _build_headers(call_result))
 
 
 def _build_headers(call_result: CallResult) -> dict[str, str]:

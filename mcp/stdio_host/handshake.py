@@ -14,7 +14,7 @@ from mcp.client.types import Era, Handshake
 from mcp.protocol import jsonrpc, legacy, modern
 from mcp.protocol.jsonrpc import Message
 from mcp.protocol.upstream_errors import UpstreamError, UpstreamFailure, UpstreamFault
-from mcp.stdio_host.process_channel import PendingRequest, RpcChannel
+from mcp.stdio_host.process_channel import PendingRequest, ProcessChannel
 
 #: Time to answer the probe before `initialize` is sent.
 PROBE_SECONDS = 5.0
@@ -38,7 +38,7 @@ class RequestFormat:
 class HandshakeNegotiation:
     """The handshake with a server that has just started."""
 
-    channel: RpcChannel
+    channel: ProcessChannel
     #: Skip the probe, because the server spoke the legacy era the last time.
     handshake_first: bool = False
     steps: list[str] = field(default_factory=list)

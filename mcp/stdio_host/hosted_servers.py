@@ -68,7 +68,7 @@ class HostContext:
 
 
 class HostedServer:
-    """A stdio server across restarts of its process. Without a process, the next request starts one."""
+    """A stdio server of this host, across restarts of its process. The next request starts one if none runs."""
 
     def __init__(self, server_id: UUID, context: HostContext) -> None:
         self.id = server_id

@@ -1,4 +1,4 @@
-"""JSON-RPC requests to one server and their answers over two pipes, any number at once."""
+"""The channel between the stdio host and one server's process: requests and answers over two pipes."""
 
 import asyncio
 import time
@@ -26,10 +26,11 @@ class PendingRequest:
     on_progress: ProgressCallback | None = None
 
 
-class RpcChannel:
-    """The channel to one server's process. It calls back to write a line and when the server's list of tools changes.
+class ProcessChannel:
+    """The channel from the host to the process of one server: JSON-RPC over two pipes, any number of requests at once.
 
-    The reader of the process's output passes each line to `receive_line`.
+    The reader of the process's output passes each line to `receive_line`. The channel calls back to write a line,
+    and when the server's list of tools changes.
     """
 
     def __init__(self, write: Callable[[bytes], None], on_tools_changed: Callable[[], None]) -> None:

@@ -16,7 +16,7 @@ from mcp.stdio_host.child_process import ServerProcess
 from mcp.stdio_host.environment import build_environment
 from mcp.stdio_host.handshake import HandshakeNegotiation, RequestFormat, build_handshake
 from mcp.stdio_host.output import StderrBuffer
-from mcp.stdio_host.process_channel import PendingRequest, RpcChannel
+from mcp.stdio_host.process_channel import PendingRequest, ProcessChannel
 from mcp.stdio_host.process_groups import ProcessGroupJournal
 
 #: The first start of a server may have to download it.
@@ -44,7 +44,7 @@ class ServerSession:
     def __post_init__(self) -> None:
         self.mark = f"{self.mark_prefix}/{uuid4().hex}"
         self.process = ServerProcess(on_line=self._receive_line, on_end=self._on_process_end, stderr=self.stderr)
-        self.channel = RpcChannel(self.process.write, self.on_change)
+        self.channel = ProcessChannel(self.process.write, self.on_change)
         self.end_reason = ""
 
     async def start(self, argv: list[str], *, env: Mapping[str, str], cwd: Path, handshake_first: bool) -> None:

@@ -1,4 +1,4 @@
-"""Finds rights of the database role that exceed SELECT and INSERT on the logs.
+"""Finds rights of the database role that exceed SELECT and INSERT on the logs, and warns of them.
 
 The triggers apply to every role, but an owner or a superuser can drop them. This is a finding about the installation,
 not a fault of the running process, so it is a warning.

@@ -16,8 +16,8 @@ from nhi.models import SavedView
 from nhi.people import sessions
 
 
-class ActorListAdmin(ListAdmin):
-    """A list of the rows that its actor may see, with saved views and an export that is recorded."""
+class VisibleRowsAdmin(ListAdmin):
+    """Base of all lists: shows the rows that its actor may see, with saved views and an export that is recorded."""
 
     #: The right to see every row. People without it see their own rows.
     view_right = ""

@@ -9,7 +9,7 @@ from nhi.models import User
 
 @dataclass(frozen=True)
 class RoleRight:
-    """A right as a sentence, with the permissions that it needs."""
+    """A right as the table of console roles shows it: a sentence, with the permissions that it needs."""
 
     words: str
     codenames: frozenset[str]

@@ -9,8 +9,8 @@ from nhi.choices import CallStatus
 
 
 @dataclass(frozen=True)
-class ReasonKind:
-    """How calls with a reason are logged and answered."""
+class ReasonOutcome:
+    """How calls with a reason are logged and answered: log status, error code and REST status."""
 
     log_status: CallStatus
     error_code: str
@@ -19,20 +19,20 @@ class ReasonKind:
     failed: bool = False
 
 
-ALLOWED = ReasonKind(CallStatus.SUCCESS, "", 200)
-DENIED = ReasonKind(CallStatus.PERMISSION_DENIED, "Unauthorized", 403)
+ALLOWED = ReasonOutcome(CallStatus.SUCCESS, "", 200)
+DENIED = ReasonOutcome(CallStatus.PERMISSION_DENIED, "Unauthorized", 403)
 #: The caller may not know the target: the answer is the same as for a target that does not exist.
-HIDDEN = ReasonKind(CallStatus.PERMISSION_DENIED, "NotFound", 404)
-WAITING = ReasonKind(CallStatus.PERMISSION_DENIED, "Unauthorized", 202)
-INVALID = ReasonKind(CallStatus.ERROR, "InvalidParameters", 400)
-LIMITED = ReasonKind(CallStatus.RATE_LIMITED, "RateLimitExceeded", 429)
-UNAVAILABLE = ReasonKind(CallStatus.ERROR, "ExecutionFailed", 503)
-FAILED = ReasonKind(CallStatus.ERROR, "ExecutionFailed", 502, failed=True)
-TIMED_OUT = ReasonKind(CallStatus.ERROR, "Timeout", 504, failed=True)
-CANCELLED = ReasonKind(CallStatus.ERROR, "ExecutionFailed", 499, failed=True)
-UNEXPECTED = ReasonKind(CallStatus.ERROR, "InternalError", 500, failed=True)
+HIDDEN = ReasonOutcome(CallStatus.PERMISSION_DENIED, "NotFound", 404)
+WAITING = ReasonOutcome(CallStatus.PERMISSION_DENIED, "Unauthorized", 202)
+INVALID = ReasonOutcome(CallStatus.ERROR, "InvalidParameters", 400)
+LIMITED = ReasonOutcome(CallStatus.RATE_LIMITED, "RateLimitExceeded", 429)
+UNAVAILABLE = ReasonOutcome(CallStatus.ERROR, "ExecutionFailed", 503)
+FAILED = ReasonOutcome(CallStatus.ERROR, "ExecutionFailed", 502, failed=True)
+TIMED_OUT = ReasonOutcome(CallStatus.ERROR, "Timeout", 504, failed=True)
+CANCELLED = ReasonOutcome(CallStatus.ERROR, "ExecutionFailed", 499, failed=True)
+UNEXPECTED = ReasonOutcome(CallStatus.ERROR, "InternalError", 500, failed=True)
 #: The caller's access ended during the call.
-STOPPED = ReasonKind(CallStatus.ERROR, "Unauthorized", 403)
+STOPPED = ReasonOutcome(CallStatus.ERROR, "Unauthorized", 403)
 
 
 @dataclass(frozen=True)
@@ -43,15 +43,15 @@ class DecisionReason:
     allows: bool
     #: The next step, for readers who may see the objects; {caller} and {target} are names.
     remedy: str = ""
-    kind: ReasonKind = DENIED
+    outcome: ReasonOutcome = DENIED
 
 
 #: Reasons from identities, credentials, grants and roles.
 ACCESS_REASONS: dict[str, DecisionReason] = {
     # Reasons that allow.
-    "granted": DecisionReason(allows=True, kind=ALLOWED),
-    "role": DecisionReason(allows=True, kind=ALLOWED),
-    "self": DecisionReason(allows=True, kind=ALLOWED),
+    "granted": DecisionReason(allows=True, outcome=ALLOWED),
+    "role": DecisionReason(allows=True, outcome=ALLOWED),
+    "self": DecisionReason(allows=True, outcome=ALLOWED),
     # The credential.
     "credential_unknown": DecisionReason(False, "Issue a credential for {caller} and send it whole."),
     "credential_revoked": DecisionReason(False, "Issue a new credential for {caller}."),
@@ -134,7 +134,7 @@ CONDITION_REASONS: dict[str, DecisionReason] = {
 }
 REASONS: dict[str, DecisionReason] = {**ACCESS_REASONS, **CONDITION_REASONS}
 #: Reasons of calls that were sent, by what became of them.
-RESULT_REASONS: dict[str, ReasonKind] = {
+RESULT_REASONS: dict[str, ReasonOutcome] = {
     "tool_error": FAILED,
     "upstream": FAILED,
     "unreadable": FAILED,
@@ -157,8 +157,8 @@ def remedy(reason: str, *, check: str, caller: str, target: str) -> str:
     return sentence.format(caller=caller, target=target)
 
 
-def kind_of(reason: str) -> ReasonKind:
+def outcome_of(reason: str) -> ReasonOutcome:
     """Return how a call with this reason is logged and answered. An unknown reason counts as a denial."""
     if reason in RESULT_REASONS:
         return RESULT_REASONS[reason]
-    return REASONS[reason].kind if reason in REASONS else DENIED
+    return REASONS[reason].outcome if reason in REASONS else DENIED

@@ -11,7 +11,7 @@ from django.urls import URLPattern
 from common.console.lists import Bulk, Preset, choice_filter, text_filter
 from common.console.pages import Control, link
 from common.templatetags.console import as_curl
-from nhi.console.base import ActorListAdmin
+from nhi.console.base import VisibleRowsAdmin
 from nhi.console.request_actor import actor_of, may_change
 from supervisor import access
 from supervisor.admin import agents_cells, agents_forms, agents_run, agents_switch, agents_tabs
@@ -20,7 +20,7 @@ from supervisor.models import Agent, Execution
 
 
 @admin.register(Agent)
-class AgentAdmin(ActorListAdmin):
+class AgentAdmin(VisibleRowsAdmin):
     title = "Agents"
     lead = "The programs and models that run here. Each acts as an identity of kind agent, within its slots and limits."
     template = "admin/supervisor/agents/list.html"

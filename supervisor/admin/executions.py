@@ -15,7 +15,7 @@ from common.console.lists import Bulk, Preset
 from common.console.pages import PART, Control, Crumb, link
 from common.ids import parse_uuid
 from common.templatetags.console import as_curl
-from nhi.console.base import ActorListAdmin, ActorPage
+from nhi.console.base import ActorPage, VisibleRowsAdmin
 from nhi.console.request_actor import actor_of
 from supervisor.admin import (
     executions_again,
@@ -33,7 +33,7 @@ MOST_ASKED = 50
 
 
 @admin.register(Execution)
-class ExecutionAdmin(ActorListAdmin):
+class ExecutionAdmin(VisibleRowsAdmin):
     title = "Executions"
     lead = "Every run of an agent, the newest first: by whom it was asked for, how long it waited, what came of it."
     template = "admin/supervisor/executions/list.html"

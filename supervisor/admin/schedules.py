@@ -10,7 +10,7 @@ from django.urls import URLPattern
 from common.console.lists import Bulk, Preset
 from common.console.pages import Control, link
 from common.templatetags.console import as_curl
-from nhi.console.base import ActorListAdmin
+from nhi.console.base import VisibleRowsAdmin
 from nhi.console.request_actor import actor_of
 from supervisor.admin import schedules_cells, schedules_forms, schedules_tabs, schedules_verbs
 from supervisor.admin.schedules_filters import FILTERS
@@ -21,7 +21,7 @@ Rows = QuerySet[Any]
 
 
 @admin.register(Schedule)
-class ScheduleAdmin(ActorListAdmin):
+class ScheduleAdmin(VisibleRowsAdmin):
     title = "Schedules"
     lead = "Runs by the clock: each due time fires once, or says why it did not."
     template = "admin/supervisor/schedules/list.html"

@@ -11,7 +11,7 @@ from django.urls import URLPattern
 from common.console.lists import Bulk, Preset, choice_filter, text_filter
 from common.console.pages import Control, link
 from common.templatetags.console import as_curl
-from nhi.console.base import ActorListAdmin
+from nhi.console.base import VisibleRowsAdmin
 from nhi.console.request_actor import actor_of, may_change
 from supervisor.admin import executions_bulk, sessions_cells, sessions_page, sessions_verbs
 from supervisor.choices import Mode, SessionState
@@ -19,7 +19,7 @@ from supervisor.models import Agent, Session
 
 
 @admin.register(Session)
-class SessionAdmin(ActorListAdmin):
+class SessionAdmin(VisibleRowsAdmin):
     title = "Sessions"
     lead = "Conversations with interactive agents: one process each, which stays until the session is closed."
     view_right = "supervisor.view_session"

@@ -25,7 +25,7 @@ from mcp.models import CallApproval
 from nhi.actors import Actor
 from nhi.console import attention_counts, columns
 from nhi.console.attention_counts import AttentionItem
-from nhi.console.base import ActorListAdmin
+from nhi.console.base import VisibleRowsAdmin
 from nhi.console.request_actor import actor_of, may
 
 Rows = QuerySet[Any]
@@ -106,7 +106,7 @@ def by_decider(rows: Rows, value: str) -> Rows:
 
 
 @admin.register(CallApproval)
-class CallApprovalAdmin(ActorListAdmin):
+class CallApprovalAdmin(VisibleRowsAdmin):
     title = "Approvals"
     lead = "Calls that wait for a person. Once approved, the agent may make that one call, within 15 minutes."
     template = "admin/mcp/approvals/list.html"

@@ -19,14 +19,14 @@ from mcp.admin.calls import filters as calls_filters
 from mcp.admin.calls.active_calls import ActiveCallRow
 from mcp.admin.calls.detail import CallPage, CallPanel
 from mcp.admin.calls.filters import FILTERS, within_a_day
-from nhi.console.base import ActorListAdmin
+from nhi.console.base import VisibleRowsAdmin
 from nhi.console.log_export import LogExport
 from nhi.console.request_actor import actor_of, may
 from nhi.models import InvocationLog
 
 
 @admin.register(InvocationLog)
-class InvocationLogAdmin(ActorListAdmin):
+class InvocationLogAdmin(VisibleRowsAdmin):
     title = "Calls"
     lead = (
         "Every call of a tool by an identity that may call, refused ones too. Written when it ends, and never changed "

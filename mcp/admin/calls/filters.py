@@ -148,7 +148,7 @@ def _reasons(status: CallStatus) -> list[str]:
     refused = [
         reason
         for reason, known in REASONS.items()
-        if not known.allows and reason not in AT_THE_DOOR and known.kind.log_status == status
+        if not known.allows and reason not in AT_THE_DOOR and known.outcome.log_status == status
     ]
     return sorted({*refused, *RESULT_REASONS} if status == CallStatus.ERROR else refused)
 

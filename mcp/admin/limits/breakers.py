@@ -26,7 +26,7 @@ from mcp.models import Breaker
 from nhi.actors import Actor
 from nhi.console import attention_counts, columns
 from nhi.console.attention_counts import AttentionItem
-from nhi.console.base import ActorDialog, ActorListAdmin
+from nhi.console.base import ActorDialog, VisibleRowsAdmin
 from nhi.console.request_actor import actor_of, may_change
 
 Rows = QuerySet[Any]
@@ -75,7 +75,7 @@ def _reset(row: Any) -> SafeString:
 
 
 @admin.register(Breaker)
-class BreakerAdmin(ActorListAdmin):
+class BreakerAdmin(VisibleRowsAdmin):
     title = "Breakers"
     lead = (
         "A service that fails several times in a row is left alone for a while, and then tried by one call. When it"

@@ -21,7 +21,7 @@ from mcp.choices import BudgetScope
 from mcp.limits import budgets
 from mcp.models import Budget
 from nhi.console import columns
-from nhi.console.base import ActorListAdmin
+from nhi.console.base import VisibleRowsAdmin
 from nhi.console.request_actor import actor_of, may_change
 from nhi.models import Identity, ToolPermission
 
@@ -89,7 +89,7 @@ def _verbs(row: Any) -> SafeString:
 
 
 @admin.register(Budget)
-class BudgetAdmin(ActorListAdmin):
+class BudgetAdmin(VisibleRowsAdmin):
     title = "Budgets"
     lead = "How much may be called of a server or a tool, by an agent, or through a grant. All that apply hold."
     template = "admin/mcp/budgets/list.html"

@@ -14,14 +14,14 @@ from mcp.admin.call_statistics import Numbers, of_servers
 from mcp.admin.servers import cells, form_pages, tabs, verbs
 from mcp.choices import Connection, DefinitionState, Transport
 from mcp.models import Call, Server, Tool
-from nhi.console.base import ActorListAdmin
+from nhi.console.base import VisibleRowsAdmin
 from nhi.console.request_actor import may_change
 
 DAY = timedelta(days=1)
 
 
 @admin.register(Server)
-class ServerAdmin(ActorListAdmin):
+class ServerAdmin(VisibleRowsAdmin):
     title = "Servers"
     lead = "Where tools come from. Each is met every 30 seconds; what fails stands first."
     view_right = "mcp.view_server"

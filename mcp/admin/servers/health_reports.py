@@ -17,7 +17,7 @@ from common.templatetags.console import badge, outside
 from mcp.choices import HealthStatus
 from mcp.models import HealthReport, Server
 from nhi.console import columns
-from nhi.console.base import ActorListAdmin
+from nhi.console.base import VisibleRowsAdmin
 from nhi.console.request_actor import actor_of
 
 Rows = QuerySet[Any]
@@ -44,7 +44,7 @@ def _latency(row: Any) -> str:
 
 
 @admin.register(HealthReport)
-class HealthReportAdmin(ActorListAdmin):
+class HealthReportAdmin(VisibleRowsAdmin):
     title = "Checks of servers"
     lead = "A handshake every 30 seconds, and whenever somebody asks for one. Kept for 30 days."
     view_right = "mcp.view_healthreport"

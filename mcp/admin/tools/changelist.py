@@ -20,7 +20,7 @@ from mcp.choices import DefinitionState
 from mcp.models import Server, Tool
 from mcp.templatetags.gateway import definition_of
 from nhi.console import columns
-from nhi.console.base import ActorListAdmin
+from nhi.console.base import VisibleRowsAdmin
 from nhi.console.request_actor import actor_of, may, may_change
 
 MONTH = timedelta(days=30)
@@ -56,7 +56,7 @@ def _flags(row: Any) -> Any:
 
 
 @admin.register(Tool)
-class ToolAdmin(ActorListAdmin):
+class ToolAdmin(VisibleRowsAdmin):
     title = "Tools"
     lead = "What servers offer, by the names that agents call. Only what somebody approved is called."
     view_right = "mcp.view_tool"

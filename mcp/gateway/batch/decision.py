@@ -161,7 +161,7 @@ def refuse_call(
     pending: DecidedCall, reason: str, message: str, **refusal_fields: Any
 ) -> tuple[CallRefusal, dict[str, Any] | None]:
     """Build the refusal and the finished log row."""
-    kind = reasons.kind_of(reason)
+    kind = reasons.outcome_of(reason)
     refusal = CallRefusal(
         pending.request.call_id, reason, message, tool_is_visible=kind != reasons.HIDDEN,
         unknown_bearer=pending.row is None, **refusal_fields,

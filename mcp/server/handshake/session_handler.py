@@ -31,7 +31,7 @@ ENVELOPE_CODES = frozenset({errors.PARSE_ERROR, errors.INVALID_REQUEST})
 
 
 @dataclass(frozen=True)
-class SessionAnswer:
+class MessageAnswer:
     """The answer to one message of a session: a JSON-RPC response with its HTTP status, or nothing."""
 
     body: dict[str, Any] | None
@@ -40,9 +40,9 @@ class SessionAnswer:
 
 
 #: The answer to a notification.
-ACCEPTED = SessionAnswer(None, 202)
+ACCEPTED = MessageAnswer(None, 202)
 #: A cancelled call is not answered. Its HTTP response is an event stream without events.
-CANCELLED = SessionAnswer(None)
+CANCELLED = MessageAnswer(None)
 
 
 class SessionRequestHandler:
@@ -143,7 +143,7 @@ class SessionRequestHandler:
         else:
             await self._writer.send_body(202, b"")
 
-    async def _run(self, session: CheckedSession, messages: Sequence[SessionMessage]) -> list[SessionAnswer] | None:
+    async def _run(self, session: CheckedSession, messages: Sequence[SessionMessage]) -> list[MessageAnswer] | None:
         """Handle the messages side by side. Return None if the client has disconnected; calls then continue."""
         keep_alive_timer = asyncio.get_running_loop().call_later(KEEP_ALIVE_SECONDS, self._writer.keep_alive)
         try:
@@ -159,11 +159,11 @@ class SessionRequestHandler:
             self._writer.abandon()
         return answers
 
-    async def _handle_all(self, session: CheckedSession, messages: Sequence[SessionMessage]) -> list[SessionAnswer]:
+    async def _handle_all(self, session: CheckedSession, messages: Sequence[SessionMessage]) -> list[MessageAnswer]:
         # Each message has its own task, because a call that is stopped cancels its task.
         return await asyncio.gather(*(self._handle(session, message) for message in messages))
 
-    async def _handle(self, session: CheckedSession, message: SessionMessage) -> SessionAnswer:
+    async def _handle(self, session: CheckedSession, message: SessionMessage) -> MessageAnswer:
         if isinstance(message, ErrorResponse):
             return self._build_error_answer(message)
         if isinstance(message, PostedResponse):
@@ -178,15 +178,13 @@ class SessionRequestHandler:
             await self._run_blocking(partial(active_calls.cancel_call, session.claims.identity_id, cancel_key))
         return ACCEPTED
 
-    async def _handle_request(self, session: CheckedSession, request: McpRequest) -> SessionAnswer:
+    async def _handle_request(self, session: CheckedSession, request: McpRequest) -> MessageAnswer:
         if request.method == "ping":
             return self._build_answer(request.id, {})
         if request.method == "tools/list":
             return self._build_answer(request.id, await self._exchange.load_tools_page(request))
         call = self._exchange.build_call(request, cancel_key=session.make_cancel_key(request.id))
         call_result = await self._context.gateway.call_tool(call)
-        if call_result.reason == active_calls.CANCEL_REASON:
-            return CANCELLED
         answer = mcp_renderer.render_result(
             call_result,
             self._context.settings,
@@ -204,18 +202,18 @@ class SessionRequestHandler:
 
     def _build_answer(
         self, request_id: RequestId, answer: dict[str, Any] | ErrorResponse, headers: HeaderPairs = ()
-    ) -> SessionAnswer:
+    ) -> MessageAnswer:
         if isinstance(answer, ErrorResponse):
             return self._build_error_answer(answer, request_id, headers)
         body = message_builder.wrap_result(request_id, result_conversion.convert_result(answer))
-        return SessionAnswer(body, headers=headers)
+        return MessageAnswer(body, headers=headers)
 
     def _build_error_answer(
         self, error: ErrorResponse, request_id: RequestId | None = None, headers: HeaderPairs = ()
-    ) -> SessionAnswer:
+    ) -> MessageAnswer:
         is_answer = error.code in JSON_RPC_CODES and error.code not in ENVELOPE_CODES
         error_with_id = error if request_id is None else error.with_id(request_id)
-        return SessionAnswer(error_with_id.envelope, 200 if is_answer else error.status, (*error.headers, *headers))
+        return MessageAnswer(error_with_id.envelope, 200 if is_answer else error.status, (*error.headers, *headers))
 
     def _render_error(self, error: Exception) -> ErrorResponse:
         if isinstance(error, Unauthenticated):

@@ -12,7 +12,7 @@ from common.console.pages import Tab
 from nhi.admin.audit.changelist import logs
 from nhi.audit.authentication_failures import UNKNOWN_PUBLIC_ID
 from nhi.console import columns
-from nhi.console.base import ActorListAdmin
+from nhi.console.base import VisibleRowsAdmin
 from nhi.console.log_filters import FILTERS, SPANS
 from nhi.models import Credential, RefusedAuthentication
 
@@ -41,7 +41,7 @@ def _within(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
 
 
 @admin.register(RefusedAuthentication)
-class RefusedAuthenticationAdmin(ActorListAdmin):
+class RefusedAuthenticationAdmin(VisibleRowsAdmin):
     title = "Refused sign-ins and tokens"
     lead = (
         "Counted by credential, address and minute, so that a flood costs a row a minute; the reason is the last. "

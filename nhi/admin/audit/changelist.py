@@ -17,7 +17,7 @@ from common.console.pages import Tab, link
 from nhi.admin.audit.detail import Event
 from nhi.choices import State
 from nhi.console import columns, event_sentences
-from nhi.console.base import ActorListAdmin
+from nhi.console.base import VisibleRowsAdmin
 from nhi.console.log_export import LogExport
 from nhi.console.log_filters import FILTERS
 from nhi.models import AuditEvent, Identity
@@ -57,7 +57,7 @@ def _said(row: Any) -> SafeString:
 
 
 @admin.register(AuditEvent)
-class AuditEventAdmin(ActorListAdmin):
+class AuditEventAdmin(VisibleRowsAdmin):
     title = "Audit events"
     lead = "Who did what to whom. Written in the same transaction as the change, and never changed since."
     template = "nhi/audit/list.html"

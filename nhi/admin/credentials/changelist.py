@@ -21,7 +21,7 @@ from nhi.access import rights
 from nhi.actors import Actor
 from nhi.admin.credentials import revoke
 from nhi.console import columns, state_badges
-from nhi.console.base import ActorListAdmin
+from nhi.console.base import VisibleRowsAdmin
 from nhi.console.request_actor import actor_of
 from nhi.credentials.credentials import MAX_LIVE
 from nhi.models import Credential, Identity
@@ -112,7 +112,7 @@ def _owner_of(row: Any) -> str:
 
 
 @admin.register(Credential)
-class CredentialAdmin(ActorListAdmin):
+class CredentialAdmin(VisibleRowsAdmin):
     title = "Credentials"
     lead = "What identities and people prove themselves with. Only a fingerprint is kept; no page shows a token again."
     view_right = "nhi.view_credential"

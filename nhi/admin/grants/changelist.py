@@ -15,7 +15,7 @@ from nhi.admin.grants import columns as cells
 from nhi.admin.grants import detail as page
 from nhi.choices import Level, PermissionType
 from nhi.console import columns, row_by_name_fields
-from nhi.console.base import ActorListAdmin
+from nhi.console.base import VisibleRowsAdmin
 from nhi.console.request_actor import may_change
 from nhi.models import NhiPermission, RoleAssignment, ToolPermission, UserPermission
 
@@ -28,7 +28,7 @@ TABS = (
 )
 
 
-class GrantAdmin(ActorListAdmin):
+class GrantAdmin(VisibleRowsAdmin):
     """What the lists have in common: newest first, tabs, verbs for one and for several."""
 
     order = ("-created_at", "-id")

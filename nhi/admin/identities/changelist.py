@@ -17,7 +17,7 @@ from nhi.admin.identities import access, bulk_dialogs, credentials, forms, tabs
 from nhi.admin.identities import state_changes as moves
 from nhi.choices import Kind, State
 from nhi.console import columns, state_badges
-from nhi.console.base import ActorListAdmin
+from nhi.console.base import VisibleRowsAdmin
 from nhi.console.request_actor import actor_of, may, may_change
 from nhi.models import Identity, RoleAssignment, ToolPermission, User
 from nhi.templatetags.identities import kind_icon, state_of
@@ -58,7 +58,7 @@ def _tagged(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
 
 
 @admin.register(Identity)
-class IdentityAdmin(ActorListAdmin):
+class IdentityAdmin(VisibleRowsAdmin):
     title = "Identities"
     view_right = "nhi.view_identity"
     columns = (

@@ -18,7 +18,7 @@ from common.console.pages import Control, link
 from common.templatetags.console import badge
 from nhi.admin.people import change, detail
 from nhi.console import columns
-from nhi.console.base import ActorListAdmin
+from nhi.console.base import VisibleRowsAdmin
 from nhi.console.console_role_rights import LABELS, role_labels_of
 from nhi.console.request_actor import may_change
 from nhi.models import Identity, User
@@ -57,7 +57,7 @@ def _by_factor(rows: Any, value: str) -> Any:
 
 
 @admin.register(User)
-class PersonAdmin(ActorListAdmin):
+class PersonAdmin(VisibleRowsAdmin):
     title = "People and roles"
     view_right = "nhi.view_user"
     columns = (

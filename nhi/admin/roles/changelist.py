@@ -18,7 +18,7 @@ from common.templatetags.console import badge
 from nhi.admin.roles import change, detail
 from nhi.admin.roles.coverage import Coverage
 from nhi.console import columns
-from nhi.console.base import ActorListAdmin
+from nhi.console.base import VisibleRowsAdmin
 from nhi.console.request_actor import actor_of, may_change
 from nhi.models import Role, RoleAssignment, RoleCapability
 
@@ -60,7 +60,7 @@ def _held() -> Any:
 
 
 @admin.register(Role)
-class RoleAdmin(ActorListAdmin):
+class RoleAdmin(VisibleRowsAdmin):
     title = "Roles"
     lead = "Capability patterns under a name. Who holds the role may call every tool that they match."
     view_right = "nhi.view_role"

@@ -79,7 +79,7 @@ def test_one_identity_closes_a_server_to_itself_only(made: Scene, server: Peer, 
         server.hold()
     assert {made.call().reason for _ in range(5)} == {"upstream" if how == "raises" else "timeout"}
     refused = made.call()
-    assert (refused.status, refused.reason, refused.breaker_scope) == ("error", "breaker_open", "identity")
+    assert (refused.status, refused.reason, refused.refusal.breaker_scope) == ("error", "breaker_open", "identity")
     assert refused.retry_after is not None
     assert 1 <= refused.retry_after <= 30
     assert row_of(refused.call_id).details["breaker"] == {"state": "OPEN", "failures": 5, "scope": "identity"}
@@ -109,7 +109,7 @@ def test_faults_of_the_connection_close_it_to_all(made: Scene, server: Peer, mod
         Server.objects.update(base_url="http://127.0.0.1:1/mcp", revision=99)
     assert {made.call().reason for _ in range(5)} == {"upstream"}
     refused = made.call(agent="other")
-    assert (refused.reason, refused.breaker_scope) == ("breaker_open", "server")
+    assert (refused.reason, refused.refusal.breaker_scope) == ("breaker_open", "server")
     assert row_of(refused.call_id).details["breaker"] == {"state": "OPEN", "failures": 5, "scope": "server"}
     assert not Breaker.objects.for_one().exists(), "the identity's own count ends with the server's breaker"
 
@@ -119,7 +119,7 @@ def test_faults_of_two_identities_close_it_to_all(made: Scene, server: Peer) -> 
     for agent in ("bot", "bot", "bot", "bot", "other"):
         assert made.call(agent=agent).reason == "upstream"
     refused = made.call(agent="third")
-    assert (refused.reason, refused.breaker_scope) == ("breaker_open", "server")
+    assert (refused.reason, refused.refusal.breaker_scope) == ("breaker_open", "server")
 
 
 def test_a_failing_health_check_is_the_second_source(made: Scene, server: Peer) -> None:
@@ -132,7 +132,7 @@ def test_a_failing_health_check_is_the_second_source(made: Scene, server: Peer) 
 
     server.refuses = out_of_order
     health.check(server=made.server)
-    assert made.call(agent="other").breaker_scope == "server"
+    assert made.call(agent="other").refusal.breaker_scope == "server"
 
 
 def test_health_checks_alone_open_nothing_and_one_that_passes_takes_them_back(made: Scene, server: Peer) -> None:
@@ -201,14 +201,14 @@ def test_whoever_wins_each_probe_with_calls_that_raise_keeps_nobody_else_out(mad
     assert made.call().reason == "upstream", "the probe"
     assert (of_all().state, own().state, own().agent_name, own().failure_count) == ("HALF-OPEN", "OPEN", "bot", 1)
     refused = made.call()
-    assert (refused.reason, refused.breaker_scope) == ("breaker_open", "identity")
+    assert (refused.reason, refused.refusal.breaker_scope) == ("breaker_open", "identity")
     rest(own())
     assert made.call().reason == "upstream", "its next probe is one of both breakers"
     assert (of_all().state, own().state, own().failure_count) == ("HALF-OPEN", "OPEN", 2)
     server.answers = None
     assert made.call(agent="other").status == "success", "the very next call of somebody else"
     assert (of_all().state, of_all().failure_count, of_all().recent_faults) == ("CLOSED", 0, [])
-    assert made.call().breaker_scope == "identity"
+    assert made.call().refusal.breaker_scope == "identity"
 
 
 def test_probes_of_two_identities_that_fail_close_it_to_all_again(made: Scene, server: Peer) -> None:
@@ -219,7 +219,7 @@ def test_probes_of_two_identities_that_fail_close_it_to_all_again(made: Scene, s
     assert of_all().state == "OPEN"
     server.answers = None
     refused = made.call(agent="other")
-    assert (refused.reason, refused.breaker_scope) == ("breaker_open", "server")
+    assert (refused.reason, refused.refusal.breaker_scope) == ("breaker_open", "server")
 
 
 def test_a_probe_whose_connection_fails_closes_it_to_all_again(made: Scene, server: Peer) -> None:
@@ -227,7 +227,7 @@ def test_a_probe_whose_connection_fails_closes_it_to_all_again(made: Scene, serv
     server.mode = "error"
     assert made.call().reason == "upstream"
     assert of_all().state == "OPEN"
-    assert made.call().breaker_scope == "server"
+    assert made.call().refusal.breaker_scope == "server"
     assert not Breaker.objects.for_one().exists()
 
 

@@ -42,6 +42,8 @@ class Scene:
     def ask(self, tool: str = "echo", arguments: Json | None = None, *, agent: str = "bot", **more: Any) -> CallRequest:
         given = {"source": "127.0.0.1", "request_id": uuid7(), "context": self.context, **more}
         server, name = split_tool_name(tool if "__" in tool else f"{self.name}__{tool}")
+        if "server" in given:
+            server, name = given.pop("server"), tool
         return CallRequest(self.token(agent), server, name, arguments or {}, **given)
 
     def token(self, agent: str) -> tokens.ParsedBearerToken:

@@ -29,11 +29,13 @@ INTERNAL = Answer("InternalError", 500)
 ANSWERS: dict[str, Answer] = {
     "invalid": Answer("InvalidParameters", 400),
     "egress_blocked": Answer("InvalidParameters", 400),
+    "session_required": Answer("InvalidParameters", 400),
     "too_large": Answer("TooLarge", 413),
     "unauthenticated": Answer("Unauthorized", 401),
     "sign_in_refused": Answer("Unauthorized", 401),
     "not_allowed": Answer("Unauthorized", 403),
     "not_found": Answer("NotFound", 404),
+    "session_not_found": Answer("NotFound", 404),
     "conflict": Answer("Conflict", 409),
     "limited": Answer("RateLimitExceeded", 429),
     "upstream": Answer("ExecutionFailed", 502),

@@ -185,6 +185,8 @@ class SessionRequestHandler:
             return self._build_answer(request.id, await self._exchange.load_tools_page(request))
         call = self._exchange.build_call(request, cancel_key=session.make_cancel_key(request.id))
         call_result = await self._context.gateway.call_tool(call)
+        if call_result.reason == active_calls.CANCEL_REASON:
+            return CANCELLED
         answer = mcp_renderer.render_result(
             call_result,
             self._context.settings,

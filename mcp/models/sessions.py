@@ -6,7 +6,7 @@ from common.ids import uuid7
 
 
 class McpSession(models.Model):
-    """A session that its client ended. Other sessions have no row.
+    """Marks a session that its client ended, so that its id is refused until it expires. Open sessions have no row.
 
     There is no foreign key: identities are never deleted, and the row must not wait for the identity's row.
     """

@@ -1,8 +1,7 @@
-"""Verifies the MACs of all log rows.
+"""Verifies the MAC of each log row, which finds edited rows, not removed ones: the MACs do not chain.
 
-An edited row is detected; a removed row is not, because the MACs do not chain. Rows are read in batches to keep memory
-constant. The position of a batch is a value that no edit can make unreadable, so a row with a broken column slows down
-its batch but does not stop the verification.
+Rows are read in batches to keep memory constant. The position of a batch is a value that no edit can make unreadable,
+so a row with a broken column slows down its batch but does not stop the verification.
 """
 
 from collections.abc import Callable, Iterator, Sequence

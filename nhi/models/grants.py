@@ -140,7 +140,7 @@ class NhiPermission(Grant):
 
 
 class UserPermissionQuerySet(TimeBoxedQuerySet["UserPermission"]):
-    """Grants from people to identities.
+    """The permissions of people to use, manage or administer identities.
 
     Without the view right, a person sees their own, and those to identities whose description they may change.
     """

@@ -1,4 +1,4 @@
-"""Renews the leases of active calls, and stops calls that were cancelled or whose access was revoked."""
+"""Keeps active calls alive by renewing their leases, and stops those that were cancelled or lost their access."""
 
 import asyncio
 import threading

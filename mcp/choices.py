@@ -66,7 +66,7 @@ class BreakerState(TextChoices):
 
 
 class BreakerScope(TextChoices):
-    """Whether a breaker stops the calls of all callers to its service, or those of one identity."""
+    """Whether a breaker stops the calls of all callers to its service, or only those of one identity."""
 
     SERVER = "server", "All callers"
     IDENTITY = "identity", "One identity"

@@ -1,4 +1,4 @@
-"""Session ids: short, signed, and with one spelling."""
+"""Session ids are short and signed, and are accepted in one spelling only."""
 
 import re
 from uuid import UUID

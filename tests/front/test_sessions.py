@@ -86,7 +86,7 @@ def test_whatever_is_wrong_with_it_the_answer_is_the_same(bot: Identity, bearer:
 def test_a_session_of_one_server_is_none_of_another_and_none_of_all(bearer: str) -> None:
     session_id = start(bearer, "todo")
     assert check(bearer, session_id, "todo").id == session_id
-    for server in ("", "other", "TODO"):
+    for server in ("", "other", "Todo"):
         refusal(bearer, session_id, server)
 
 

@@ -205,11 +205,7 @@ def test_crossed_waits_for_approval_end(far_side: Peer) -> None:
 def test_a_call_whose_row_was_held_for_too_long_is_decided_again(
     far_side: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if connection.vendor != "postgresql":
-        pytest.skip("An embedded database has no locks of single rows")
-    made = scene(far_side.url, requires_approval=True)
-    made.call()
-    monkeypatch.setattr(database, "SESSION_SETTINGS", ("SET lock_timeout = 200",))
+    made = waiting_call(far_side, monkeypatch)
     reserve, failures, freed = batch_transaction.reserve_calls, [], threading.Event()
 
     def reserve_and_free(requests: Sequence[tuple[CallRequest, CheckedArguments]]) -> Any:
@@ -222,10 +218,7 @@ def test_a_call_whose_row_was_held_for_too_long_is_decided_again(
             raise
 
     monkeypatch.setattr(batch_transaction, "reserve_calls", reserve_and_free)
-    held = threading.Event()
-    holder = threading.Thread(target=hold_approvals, args=(held, freed))
-    holder.start()
-    assert held.wait(10)
+    holder = start_holder(freed)
     with desks(1) as (one,):
         assert one.decide(*wish(made)).result(10).reason == "approval_required"
     assert failures == [LockNotAvailable]
@@ -234,21 +227,15 @@ def test_a_call_whose_row_was_held_for_too_long_is_decided_again(
 def test_a_row_that_stays_held_ends_the_calls_and_not_the_worker(
     far_side: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if connection.vendor != "postgresql":
-        pytest.skip("An embedded database has no locks of single rows")
-    made = scene(far_side.url, requires_approval=True)
-    made.call()
-    monkeypatch.setattr(database, "SESSION_SETTINGS", ("SET lock_timeout = 200",))
-    reserve, tries, freed, held = batch_transaction.reserve_calls, [], threading.Event(), threading.Event()
+    made = waiting_call(far_side, monkeypatch)
+    reserve, tries, freed = batch_transaction.reserve_calls, [], threading.Event()
 
     def reserve_and_count(requests: Sequence[tuple[CallRequest, CheckedArguments]]) -> Any:
         tries.append(1)
         return reserve(requests)
 
     monkeypatch.setattr(batch_transaction, "reserve_calls", reserve_and_count)
-    holder = threading.Thread(target=hold_approvals, args=(held, freed))
-    holder.start()
-    assert held.wait(10)
+    holder = start_holder(freed)
     with desks(1) as (one,):
         with pytest.raises(DatabaseUnavailable):
             one.decide(*wish(made)).result(10)
@@ -259,7 +246,7 @@ def test_a_row_that_stays_held_ends_the_calls_and_not_the_worker(
 
 
 def test_waiting_for_rows_ends_before_callers_give_up() -> None:
-    """A batch of results and a batch of requests, each tried twice."""
+    """A call may wait for a batch of results and a batch of requests, and each is tried twice."""
     assert 4 * database.LOCK_TIMEOUT_MS / 1000 < worker.ANSWER_TIMEOUT_SECONDS
 
 
@@ -284,6 +271,25 @@ def test_a_call_beyond_what_can_be_decided_costs_no_hash(made: Scene, monkeypatc
     monkeypatch.setattr(canonical_json, "encode", lambda _: 1 / 0)
     with pytest.raises(GatewayOverloaded):
         made.call()
+
+
+def waiting_call(far_side: Peer, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """A world with a call that waits for approval, and a batch worker that waits for locks only briefly."""
+    if connection.vendor != "postgresql":
+        pytest.skip("An embedded database has no locks of single rows")
+    made = scene(far_side.url, requires_approval=True)
+    made.call()
+    monkeypatch.setattr(database, "SESSION_SETTINGS", ("SET lock_timeout = 200",))
+    return made
+
+
+def start_holder(freed: threading.Event) -> threading.Thread:
+    """Return a thread that has locked the waiting approvals and keeps them locked until they are to be freed."""
+    held = threading.Event()
+    holder = threading.Thread(target=hold_approvals, args=(held, freed))
+    holder.start()
+    assert held.wait(10)
+    return holder
 
 
 def hold_approvals(held: threading.Event, freed: threading.Event) -> None:

@@ -36,7 +36,7 @@ DEFINITION_REFUSALS = {
 
 @dataclass(frozen=True)
 class CallFacts:
-    """The stored facts that decide one call, as one row of the facts query, by column name."""
+    """The stored facts for the decision about one call: a row of the facts query, by column name."""
 
     row: dict[str, Any]
     now: datetime

@@ -41,8 +41,8 @@ def begun(caller: Caller) -> Caller:
     return caller
 
 
-def refusal(found: Client) -> tuple[int, int]:
-    return found.status, found.answer["error"]["code"]
+def refusal(response: Client) -> tuple[int, int]:
+    return response.status, response.answer["error"]["code"]
 
 
 # Which revision a request is of.
@@ -50,9 +50,9 @@ def refusal(found: Client) -> tuple[int, int]:
 
 @pytest.mark.parametrize("version", [OLDEST, "2025-06-18", NEWEST])
 def test_a_client_begins_with_the_version_that_it_wants(caller: Caller, version: str) -> None:
-    found = caller.begin(version)
-    result = found.answer["result"]
-    assert (found.header("content-type"), found.answer["id"]) == ("application/json", 1)
+    response = caller.begin(version)
+    result = response.answer["result"]
+    assert (response.header("content-type"), response.answer["id"]) == ("application/json", 1)
     methods.validate_server_result("initialize", version, result)
     assert result["protocolVersion"] == version
     assert result["serverInfo"]["name"] == "gatehouse"
@@ -69,8 +69,8 @@ def test_a_client_that_wants_another_version_gets_the_newest_of_the_handshake(ca
 
 @pytest.mark.parametrize("header", ["2024-11-05", OLDEST, NEWEST])
 def test_initialize_may_name_a_version_of_the_handshake_in_its_header_too(caller: Caller, header: str) -> None:
-    found = caller.post(initialize("2025-06-18"), mcp_protocol_version=header)
-    assert found.answer["result"]["protocolVersion"] == "2025-06-18"
+    response = caller.post(initialize("2025-06-18"), mcp_protocol_version=header)
+    assert response.answer["result"]["protocolVersion"] == "2025-06-18"
 
 
 def test_after_it_the_header_is_the_sessions_or_absent(begun: Caller) -> None:
@@ -80,18 +80,18 @@ def test_after_it_the_header_is_the_sessions_or_absent(begun: Caller) -> None:
 
 @pytest.mark.parametrize("version", ["2024-11-05", OLDEST, "2025-06-18"])
 def test_after_it_a_header_with_another_version_is_refused(begun: Caller, version: str) -> None:
-    found = begun.post(request("ping"), mcp_protocol_version=version)
-    assert refusal(found) == (400, -32600)
-    assert found.answer["error"]["data"] == {"reason": "version_mismatch"}
+    response = begun.post(request("ping"), mcp_protocol_version=version)
+    assert refusal(response) == (400, -32600)
+    assert response.answer["error"]["data"] == {"reason": "version_mismatch"}
     assert refusal(begun.delete(mcp_protocol_version=version)) == (400, -32600)
 
 
 @pytest.mark.parametrize("sent", [request("ping"), request("tools/list"), call(), notification("x"), [], 5])
 def test_without_header_and_session_only_initialize_is_taken(caller: Caller, sent: Any) -> None:
-    found = caller.post(sent)
-    assert refusal(found) == (400, -32600)
-    assert found.answer["error"]["data"] == {"reason": "session_required"}
-    assert found.answer["id"] == (1 if isinstance(sent, dict) and "id" in sent else None)
+    response = caller.post(sent)
+    assert refusal(response) == (400, -32600)
+    assert response.answer["error"]["data"] == {"reason": "session_required"}
+    assert response.answer["id"] == (1 if isinstance(sent, dict) and "id" in sent else None)
 
 
 @pytest.mark.parametrize("version", [OLDEST, NEWEST, "2024-11-05"])
@@ -105,26 +105,26 @@ def test_any_other_version_in_the_header_is_answered_by_todays_protocol(
     caller: Caller, version: str, method: str
 ) -> None:
     sent = asking.message(method, meta={**asking.META, "io.modelcontextprotocol/protocolVersion": version})
-    found = caller.post(sent, mcp_protocol_version=version, mcp_method=method)
+    response = caller.post(sent, mcp_protocol_version=version, mcp_method=method)
     if version != MODERN:
-        assert refusal(found) == (400, -32022)
-        assert found.answer["error"]["data"]["supported"] == [MODERN]
+        assert refusal(response) == (400, -32022)
+        assert response.answer["error"]["data"]["supported"] == [MODERN]
     elif method == "tools/list":
-        assert found.answer["result"]["resultType"] == "complete"
+        assert response.answer["result"]["resultType"] == "complete"
     else:
-        assert refusal(found) == (404, -32601)
+        assert refusal(response) == (404, -32601)
     assert refusal(caller.post(sent, mcp_protocol_version=version)) == (400, -32020)
 
 
 def test_a_message_of_today_whose_header_was_lost_is_told_so(caller: Caller) -> None:
     """A proxy may have dropped it; the message itself names its version."""
-    found = caller.post(asking.message("tools/list"), mcp_method="tools/list")
-    assert refusal(found) == (400, -32020)
+    response = caller.post(asking.message("tools/list"), mcp_method="tools/list")
+    assert refusal(response) == (400, -32020)
 
 
 def test_a_session_is_no_business_of_todays_protocol(begun: Caller) -> None:
-    found = begun.post(asking.message("tools/list"), mcp_protocol_version=MODERN, mcp_method="tools/list")
-    assert found.answer["result"]["resultType"] == "complete"
+    response = begun.post(asking.message("tools/list"), mcp_protocol_version=MODERN, mcp_method="tools/list")
+    assert response.answer["result"]["resultType"] == "complete"
     ended = begun.delete(mcp_protocol_version=MODERN)
     assert (ended.status, ended.header("allow")) == (405, "POST")
     assert begun.post(request("ping")).status == 200
@@ -133,8 +133,8 @@ def test_a_session_is_no_business_of_todays_protocol(begun: Caller) -> None:
 def test_a_header_twice_is_no_header(begun: Caller) -> None:
     for name in ("mcp-session-id", "mcp-protocol-version"):
         given = [*begun.headers(), (name.encode(), dict(begun.headers())[name.encode()])]
-        found = begun._send("POST", given, [asking.body(request("ping"))])
-        assert refusal(found) == (400, -32600), name
+        parsed = begun._send("POST", given, [asking.body(request("ping"))])
+        assert refusal(parsed) == (400, -32600), name
 
 
 # Who is served, and for how long.
@@ -144,10 +144,10 @@ def test_a_header_twice_is_no_header(begun: Caller) -> None:
 def test_a_token_that_does_not_hold_is_401_before_anything_else(bot: Identity, sent: Any) -> None:
     for session in (None, "nonsense"):
         stranger = Caller(Gateway(), TOKEN, session=session)
-        found = stranger.post(sent)
-        assert found.status == stranger.delete().status == 401
-        assert found.answer["error"]["data"] == {"reason": "credential_unknown"}
-        assert str(found.header("www-authenticate")).startswith('Bearer error="invalid_token"')
+        response = stranger.post(sent)
+        assert response.status == stranger.delete().status == 401
+        assert response.answer["error"]["data"] == {"reason": "credential_unknown"}
+        assert str(response.header("www-authenticate")).startswith('Bearer error="invalid_token"')
         assert stranger.post(sent, authorization=None).status == 401
 
 
@@ -156,9 +156,9 @@ def test_whoever_has_no_part_in_a_session_gets_one_404(begun: Caller) -> None:
     elsewhere = Caller(Gateway(), begun.token, "/mcp/todo", begun.session)
     forged = Caller(Gateway(), begun.token, session=f"{str(begun.session)[:-1]}!")
     answers = {
-        json.dumps([found.status, found.answer])
+        json.dumps([response.status, response.answer])
         for caller in (other, elsewhere, forged)
-        for found in (caller.post(request("ping")), caller.post(call()))
+        for response in (caller.post(request("ping")), caller.post(call()))
     }
     assert len(answers) == 1
     [answer] = answers
@@ -169,8 +169,8 @@ def test_whoever_has_no_part_in_a_session_gets_one_404(begun: Caller) -> None:
 
 
 def test_a_session_that_was_ended_is_404(begun: Caller) -> None:
-    found = begun.delete()
-    assert (found.status, found.body) == (200, b"")
+    response = begun.delete()
+    assert (response.status, response.body) == (200, b"")
     assert begun.post(request("ping")).status == begun.delete().status == 404
     assert begun.begin().status == 200, "with its old session in the header"
 
@@ -203,8 +203,8 @@ def test_too_many_sessions_a_minute_are_429(caller: Caller) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "HEAD"])
 def test_there_is_no_stream_to_open(begun: Caller, method: str) -> None:
-    found = begun._send(method, begun.headers(), [])
-    assert (found.status, found.header("allow")) == (405, "POST, DELETE")
+    response = begun._send(method, begun.headers(), [])
+    assert (response.status, response.header("allow")) == (405, "POST, DELETE")
 
 
 ODD_BEGINNINGS = {
@@ -246,8 +246,8 @@ CAPABILITIES: dict[str, tuple[dict[str, Any], set[str]]] = {
 @pytest.mark.parametrize(("declared", "expected"), CAPABILITIES.values(), ids=CAPABILITIES)
 def test_the_capabilities_of_a_client_are_read_from_its_beginning(declared: Any, expected: set[str]) -> None:
     sent = request("initialize", protocolVersion=NEWEST, capabilities=declared)
-    found = message_parser.parse_initialize(sent)
-    assert found == InitializeRequest(1, NEWEST, frozenset(expected))
+    parsed = message_parser.parse_initialize(sent)
+    assert parsed == InitializeRequest(1, NEWEST, frozenset(expected))
 
 
 # What is served.
@@ -255,8 +255,8 @@ def test_the_capabilities_of_a_client_are_read_from_its_beginning(declared: Any,
 
 @pytest.mark.parametrize("method", ["notifications/initialized", "notifications/roots/list_changed", "x", ""])
 def test_a_notification_is_accepted(begun: Caller, method: str) -> None:
-    found = begun.post(notification(method))
-    assert (found.status, found.body) == (202, b"")
+    response = begun.post(notification(method))
+    assert (response.status, response.body) == (202, b"")
 
 
 def test_tools_are_listed_in_pages(begun: Caller) -> None:
@@ -272,10 +272,10 @@ def test_tools_are_listed_in_pages(begun: Caller) -> None:
 
 def test_a_tool_is_called(begun: Caller) -> None:
     sent = call(id="mine", _meta={"gatehouse/context": {"conversation_id": "c"}})
-    found = begun.post(sent)
-    assert (found.status, found.header("content-type")) == (200, "application/json")
-    assert found.header("x-call-id") == str(CALL)
-    assert found.answer == {
+    response = begun.post(sent)
+    assert (response.status, response.header("content-type")) == (200, "application/json")
+    assert response.header("x-call-id") == str(CALL)
+    assert response.answer == {
         "jsonrpc": "2.0", "id": "mine",
         "result": {"content": [{"type": "text", "text": "done"}], "_meta": {"gatehouse/call_id": str(CALL)}},
     }  # fmt: skip
@@ -366,10 +366,10 @@ def test_what_is_not_json_or_too_long_is_refused(begun: Caller) -> None:
 )
 def test_what_becomes_of_a_call_has_one_status(begun: Caller, outcome: Any, expected: tuple[int, int]) -> None:
     begun.gateway.outcome = outcome
-    found = begun.post(call(id=7))
-    assert refusal(found) == expected
-    assert found.answer["id"] == 7
-    assert b"secret" not in found.body
+    response = begun.post(call(id=7))
+    assert refusal(response) == expected
+    assert response.answer["id"] == 7
+    assert b"secret" not in response.body
 
 
 # Cancelling.
@@ -377,8 +377,8 @@ def test_what_becomes_of_a_call_has_one_status(begun: Caller, outcome: Any, expe
 
 def test_a_cancelled_call_is_owed_no_answer(begun: Caller) -> None:
     begun.gateway.outcome = made("error", "cancelled", "The caller cancelled the call.")
-    found = begun.post(call())
-    assert (found.status, found.events) == (200, [])
+    response = begun.post(call())
+    assert (response.status, response.events) == (200, [])
 
 
 def test_a_cancelled_call_whose_stream_is_open_ends_it(begun: Caller) -> None:
@@ -439,11 +439,11 @@ def old(caller: Caller) -> Caller:
 
 
 def test_an_array_is_answered_by_an_array(old: Caller) -> None:
-    found = old.post(
+    response = old.post(
         [call(id="a"), notification("x"), request("no/such", id=2), 5, request("ping", id="1"), {"result": 1}]
     )
-    assert found.status == 200
-    called, unknown, odd, ping = found.answer
+    assert response.status == 200
+    called, unknown, odd, ping = response.answer
     assert (called["id"], called["result"]["content"]) == ("a", [{"type": "text", "text": "done"}])
     assert (unknown["id"], unknown["error"]["code"]) == (2, -32601)
     assert (odd["id"], odd["error"]["code"]) == (None, -32600)
@@ -472,14 +472,14 @@ def test_each_call_of_an_array_is_decided_by_itself(old: Caller) -> None:
 
 
 def test_an_array_that_asks_nothing_is_accepted(old: Caller) -> None:
-    found = old.post([notification("notifications/initialized"), {"jsonrpc": "2.0", "id": 1, "result": {}}])
-    assert (found.status, found.body) == (202, b"")
+    response = old.post([notification("notifications/initialized"), {"jsonrpc": "2.0", "id": 1, "result": {}}])
+    assert (response.status, response.body) == (202, b"")
 
 
 def test_an_array_of_cancelled_calls_is_owed_no_answer(old: Caller) -> None:
     old.gateway.outcome = made("error", "cancelled", "The caller cancelled the call.")
-    found = old.post([call(id=1), call(id=2)])
-    assert (found.status, found.events) == (200, [])
+    response = old.post([call(id=1), call(id=2)])
+    assert (response.status, response.events) == (200, [])
 
 
 BAD_ARRAYS = {

@@ -46,8 +46,8 @@ def test_a_session_and_its_calls_are_those_of_every_process(tmp_path: Path, brok
                 assert answer.status == 202
             assert asking.result(timeout=20) == (200, "text/event-stream", b"")
         peer.wait_for_note("cancelled")
-        found = webs.ask("GET", "mcp/invocations", token=made["tokens"]["bot"])["invocations"]
-        assert [(row["status"], row["reason"]) for row in found] == [("error", "cancelled")]
+        response = webs.ask("GET", "mcp/invocations", token=made["tokens"]["bot"])["invocations"]
+        assert [(row["status"], row["reason"]) for row in response] == [("error", "cancelled")]
         with line.posted(first, None, "DELETE") as answer:
             assert answer.status == 200
         for url in (first, second):

@@ -57,9 +57,9 @@ def play(scene: Scene, sent: Any = None, *, gateway: type[Patient] = Patient) ->
         await nothing_left()
         return patient
 
-    found = run(whole)
-    assert isinstance(found, Patient)
-    return found
+    response = run(whole)
+    assert isinstance(response, Patient)
+    return response
 
 
 @pytest.mark.parametrize("sent", [TOLD, call(), [call(id=1), call(id=2)]], ids=["progress", "plain", "array"])
@@ -72,7 +72,7 @@ def test_a_call_runs_on_without_its_client_and_tells_it_nothing_more(sent: Any) 
         while gateway.done < len(gateway.asked):
             await asyncio.sleep(0)
         assert len(client.sent) == heard
-        assert all(told.get("more_body", True) for told in client.sent)
+        assert all(message.get("more_body", True) for message in client.sent)
 
     gateway = play(scene, sent)
     assert gateway.done == (2 if isinstance(sent, list) else 1)

@@ -27,15 +27,15 @@ LINES = pytest.mark.parametrize("old", [False, True], ids=["current SDK", "SDK b
 def test_an_official_client_lists_and_calls_what_it_was_granted(
     bot: Identity, url: str, version: str, old: bool
 ) -> None:
-    said = sdk_client(
+    output = sdk_client(
         url, token(bot), "--version", version, "--list", *call("peer__add", a=1, b=2),
         *call("peer__progress", steps=3), *call("peer__fail"), *call("peer__big", size=1), *call("peer__no"), old=old,
     )  # fmt: skip
-    assert said["version"] == version
-    assert said["server"]["name"] == "gatehouse"
-    assert said["capabilities"] == {"tools": {"listChanged": False}}
-    assert [tool["name"] for tool in said["tools"]] == [f"peer__{name}" for name in TOOLS if name != "big"]
-    added, stepped, failed, *strange = said["calls"]
+    assert output["version"] == version
+    assert output["server"]["name"] == "gatehouse"
+    assert output["capabilities"] == {"tools": {"listChanged": False}}
+    assert [tool["name"] for tool in output["tools"]] == [f"peer__{name}" for name in TOOLS if name != "big"]
+    added, stepped, failed, *strange = output["calls"]
     assert added["result"]["structuredContent"] == {"result": 3}
     assert stepped["progress"] == [[1, 3, "step 1"], [2, 3, "step 2"], [3, 3, "step 3"]]
     assert failed["result"]["isError"] is True
@@ -58,8 +58,8 @@ def test_what_the_official_client_gives_up_is_cancelled_at_the_server(
     bot: Identity, peer: PeerServer, url: str
 ) -> None:
     options = ("--version", "2025-11-25", "--cancel-after", "1")
-    said = sdk_client(url, token(bot), *options, *call("peer__sleep", seconds=60))
-    assert said["calls"][0]["cancelled"] is True
+    output = sdk_client(url, token(bot), *options, *call("peer__sleep", seconds=60))
+    assert output["calls"][0]["cancelled"] is True
     peer.wait_for_note("cancelled")
     wait_for(lambda: rows(bot) == [("error", "cancelled")], DEADLINE, "recorded as cancelled")
 

@@ -25,10 +25,10 @@ def converted(upstream: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("version", message_parser.SERVED_VERSIONS)
 def test_the_answer_to_initialize_declares_what_works(version: str) -> None:
-    found = build_initialize_result(version, INFO)
-    methods.validate_server_result("initialize", version, found)
-    assert found["protocolVersion"] == version
-    assert found["capabilities"] == {"tools": {"listChanged": False}}
+    converted = build_initialize_result(version, INFO)
+    methods.validate_server_result("initialize", version, converted)
+    assert converted["protocolVersion"] == version
+    assert converted["capabilities"] == {"tools": {"listChanged": False}}
 
 
 def test_what_is_new_is_left_out_and_what_is_ours_is_kept() -> None:

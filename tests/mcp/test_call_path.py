@@ -38,17 +38,17 @@ pytestmark = [pytest.mark.capability("MCP-07"), pytest.mark.django_db(transactio
 @contextmanager
 def modules_that_run() -> Iterator[list[str]]:
     """Of these apps, in the order in which they are first entered, on all threads that start meanwhile."""
-    seen: list[str] = []
+    modules: list[str] = []
 
     def note(frame: FrameType, event: str, _: Any) -> None:
         name = frame.f_globals.get("__name__", "")
-        if event == "call" and name.partition(".")[0] in APPS and name not in seen:
-            seen.append(name)
+        if event == "call" and name.partition(".")[0] in APPS and name not in modules:
+            modules.append(name)
 
     threading.settrace(note)
     sys.settrace(note)
     try:
-        yield seen
+        yield modules
     finally:
         sys.settrace(None)
         threading.settrace(None)  # type: ignore[arg-type]  # how tracing is ended
@@ -62,13 +62,13 @@ def test_one_call_runs_through_few_modules(made: Scene) -> None:
         await ask(token)
         # The thread of the desk begins anew, so that it is seen too.
         batch_worker.stop()
-        with modules_that_run() as seen:
-            return await ask(token), seen
+        with modules_that_run() as entered:
+            return await ask(token), entered
 
-    answer, seen = run(second_call())
+    answer, entered = run(second_call())
     assert InvocationLog.objects.filter(pk=answer["call_id"], status="success").exists()
-    assert [name for name in seen if name in ESSENTIAL] == ESSENTIAL
-    assert len(seen) <= MAX_MODULES, "\n".join(seen)
+    assert [name for name in entered if name in ESSENTIAL] == ESSENTIAL
+    assert len(entered) <= MAX_MODULES, "\n".join(entered)
 
 
 def test_the_readme_names_the_modules_that_tell_the_way_of_a_call() -> None:

@@ -121,7 +121,7 @@ class Command(BaseCommand):
         client = {
             "mcpServers": {"gatehouse": {"type": "http", "url": f"{settings.PUBLIC_URL}/mcp", "headers": headers}}
         }
-        self.say(f"MCP client (protocol 2026-07-28): {json.dumps(client)}")
+        self.say(f"MCP client: {json.dumps(client)}")
 
     def seed(self, command: str, what: str) -> str | None:
         """What it says, or None. In a process of its own: what calls tools keeps threads, and the launcher has none."""

@@ -103,7 +103,7 @@ def test_the_printed_call_of_a_tool_works(fresh_house: House) -> None:
 
 @pytest.mark.capability("MCP-15", "MCP-06")
 def test_the_printed_client_configuration_lists_the_demos_tools(fresh_house: House) -> None:
-    found = re.search(r"^MCP client [^{]*(\{.*\})$", fresh_house.output, re.MULTILINE)
+    found = re.search(r"^MCP client: (\{.*\})$", fresh_house.output, re.MULTILINE)
     assert found, fresh_house.output
     server = json.loads(found[1])["mcpServers"]["gatehouse"]
     listed = sdk_client(server["url"], server["headers"]["Authorization"].removeprefix("Bearer "), "--list")

@@ -104,7 +104,8 @@ def test_every_answer_is_503_in_time_and_no_call_is_without_its_row(cut: Cut, ho
         wait_for(lambda: hammer.good_since(0) >= 100, 30, "under way")
         getattr(cut.wire, how)()
         gone = time.monotonic()
-        time.sleep(AWAY)  # the outage itself
+        # How long the outage lasts. Clients go on calling meanwhile, so there is nothing to wait for.
+        time.sleep(AWAY)
         cut.wire.mend()
         back = time.monotonic()
         wait_for(lambda: hammer.good_since(back) >= 50, 10, "back")

@@ -50,7 +50,7 @@ class DatabaseUnavailable(GatehouseError):
 
 @dataclass(frozen=True)
 class CallContext:
-    """What the caller states about a call, unverified. Only a task id that is a UUID influences decisions."""
+    """What the caller states about a call. It is not verified; only a task id that is a UUID influences decisions."""
 
     thread_id: str = ""
     session_id: str = ""

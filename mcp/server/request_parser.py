@@ -148,7 +148,7 @@ def parse_parameters(
     version: str,
     capabilities: frozenset[str] = frozenset(),
 ) -> McpRequest | ErrorResponse:
-    """Parse the parameters of discovery, a list or a call. The caller has checked the name of a call."""
+    """Parse the parameters of a discovery, list or call request. The name of a call must have been checked before."""
     token = meta.get("progressToken")
     if token is not None and not is_request_id(token):
         return invalid_params_error("A progressToken is a string or a whole number.")

@@ -1,5 +1,6 @@
-"""Verifies the MAC of each log row, which finds edited rows, not removed ones: the MACs do not chain.
+"""Verifies the MAC of each log row.
 
+An edited row is detected. A removed row is not, because no MAC covers the row before it.
 Rows are read in batches to keep memory constant. The position of a batch is a value that no edit can make unreadable,
 so a row with a broken column slows down its batch but does not stop the verification.
 """

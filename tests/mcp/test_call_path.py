@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.capability("MCP-07"), pytest.mark.django_db(transactio
 
 @contextmanager
 def modules_that_run() -> Iterator[list[str]]:
-    """Of these apps, in the order in which they are first entered, on all threads that start meanwhile."""
+    """List the modules of these apps that run in the block, on all its threads, in the order of their first call."""
     modules: list[str] = []
 
     def note(frame: FrameType, event: str, _: Any) -> None:

@@ -274,7 +274,10 @@ def test_a_call_beyond_what_can_be_decided_costs_no_hash(made: Scene, monkeypatc
 
 
 def waiting_call(far_side: Peer, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    """A world with a call that waits for approval, and a batch worker that waits for locks only briefly."""
+    """Make a call that waits for approval, and let the batch worker give up on a lock after 200 ms.
+
+    Skips the test on a database without locks of single rows.
+    """
     if connection.vendor != "postgresql":
         pytest.skip("An embedded database has no locks of single rows")
     made = scene(far_side.url, requires_approval=True)
